@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +24,8 @@ PORT_MAX = 65_535
 SECRET = frozenset(
     {"database_url", "stripe_secret_key", "stripe_webhook_secret", "smtp_url", "alert_chat_url"}
 )
+NEAR = 0.85
+"""From how much of two names being alike, of 1, one is taken for the other misspelt."""
 LOG_FORMS = ("console", "json")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
@@ -204,6 +207,7 @@ def load(
 ) -> Loaded:
     """Merge the sources. Raises SettingsInvalid."""
     environ = os.environ if environ is None else environ
+    _refuse_misspelt(environ)
     named = environ.get(PREFIX + "CONFIG")
     file = file or (Path(named) if named else None)
     from_file = _read(file) if file else {}
@@ -222,6 +226,21 @@ def load(
             sources[name] = "default"
     typed = {name: _typed(name, str(_kind(name)), value) for name, value in values.items()}
     return Loaded(Settings(**typed), sources)
+
+
+def _refuse_misspelt(environ: Mapping[str, str]) -> None:
+    """No variable that is nearly a setting: its author would run on another database, or without
+    alerts, and not know. Raises SettingsInvalid.
+
+    Others stay as they are: commands and nodes have variables of their own, and an orchestrator
+    sets some by itself.
+    """
+    names = [each.name.upper() for each in fields(Settings)]
+    for variable in sorted(environ):
+        name = variable.removeprefix(PREFIX)
+        if name != variable and name not in names:
+            for meant in get_close_matches(name, names, 1, NEAR):
+                raise SettingsInvalid(f"{variable}: no such setting; {PREFIX}{meant} is one")
 
 
 def _kind(name: str) -> str:

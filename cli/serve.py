@@ -29,7 +29,7 @@ from api import timers as jobs
 from api.door.http_bounds import BoundedProtocol, raise_files_max
 from api.ingest.door import Asgi, Receive, Scope, Send, tune_collector
 from api.main import create_app
-from api.process import founding
+from api.process import founding, key_files, secret_files
 from api.process.database_watch import watching
 from api.process.service import Service
 from api.settings import Settings, SettingsInvalid, is_here
@@ -57,6 +57,9 @@ def serve(settings: Settings) -> int:
     ):
         founding.warn(service.ledger, settings)
         warn_of_plain_http(settings)
+        scheme = "http" if settings.ssl_certfile is None else "https"
+        where = f"{scheme}://{settings.host}:{settings.port}"
+        logger.info("serving on %s, data in %s", where, settings.data_dir)
         if settings.workers == 1:
             app = create_app(service, with_console=settings.console and not settings.read_only)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
@@ -85,7 +88,7 @@ def _require_shared_key(settings: Settings) -> None:
     """A server that records nothing makes no key: of several workers each would have another one,
     and none could read a cursor of the next. Raises SettingsInvalid.
     """
-    key = settings.data_dir / "keys" / "server.key"
+    key = secret_files.folder_of(settings.data_dir) / key_files.SERVER
     if settings.read_only and settings.workers > 1 and not key.exists():
         raise SettingsInvalid(
             f"workers: {settings.workers} with read_only share {key}, which is not there: set"

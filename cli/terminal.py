@@ -252,10 +252,14 @@ EXPECTED: dict[str, tuple[int, str]] = {
         "docs/howto/operate.md has the settings; `tallystick config` shows those in force",
     ),
     "api.process.secret_files.SecretUnreadable": (2, ""),
-    "api.process.log_keys.KeysDiffer": (
+    "api.process.key_files.KeysDiffer": (
         1,
         "put the log's own files back into that folder, or bring them with `tallystick keys import"
         " FILE`; `tallystick keys check` tells each file",
+    ),
+    "api.process.key_rotation.OldKeyDiffers": (
+        1,
+        "put back the signer.key that the log names, or give its verifier key: --lost KEY",
     ),
     "api.process.key_export.KeyExportInvalid": (2, "nothing was changed"),
     "api.process.embedded_postgres.EmbeddedPostgresFailed": (
@@ -291,6 +295,10 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "ledger.tree.checkpoint.SigningRefused": (
         1,
         "the database is older than what was signed, or another one: restore the right one",
+    ),
+    "ledger.tree.trees.KeyReplaced": (
+        1,
+        "bring the new signer.key with `tallystick keys import`, and start again",
     ),
     "ledger.tree.checkpoint.NoteInvalid": (2, ""),
     "ledger.bundle.export.NothingSigned": (1, "let `tallystick jobs` run, then try again"),

@@ -128,8 +128,6 @@ def serve(
     gc.disable()  # hundreds of modules come, and none goes: `tune_collector` begins to look later
     from cli import serve as cli_serve
 
-    scheme = "http" if settings.ssl_certfile is None else "https"
-    note(f"serving on {scheme}://{settings.host}:{settings.port}, data in {settings.data_dir}")
     try:
         code = cli_serve.serve(settings)
     finally:
@@ -189,7 +187,7 @@ def migrate(
     from ledger import migrate as migrations
     from projections import tables
 
-    with database(in_force(config, data_dir=data_dir)) as conninfo:
+    with database(in_force(config, data_dir=data_dir), make=not plan) as conninfo:
         if plan:
             missing = migrations.plan(conninfo)
             told = [{"name": each.name, "about": each.about} for each in missing]
@@ -244,8 +242,12 @@ def stopping() -> Generator[threading.Event, None, None]:
 
 
 @contextmanager
-def database(settings: Settings) -> Generator[str, None, None]:
-    """The address of the database, the embedded one started or joined."""
+def database(settings: Settings, *, make: bool = False) -> Generator[str, None, None]:
+    """The address of the database, the embedded one started or joined. Raises AnswerIsNo where
+    there is none, unless it is to be made.
+    """
+    if not make:
+        require_database(settings)
     if settings.database_url is not None:
         yield settings.database_url
         return

@@ -112,11 +112,13 @@ def _empty_database(given: str | None) -> Generator[str, None, None]:
 def _refuse_if_used(conninfo: str) -> None:
     import psycopg
 
+    from ledger.log import market
+
     with psycopg.connect(conninfo) as connection:
-        row = connection.execute("SELECT pos FROM market_events_head").fetchone()
-    if row is not None and row[0]:
+        has = market.head(connection)
+    if has:
         raise AnswerIsNo(
-            f"the log of this database holds {row[0]} facts, and a replay begins with an empty one:"
+            f"the log of this database holds {has} facts, and a replay begins with an empty one:"
             " name an empty database, or unset TALLYSTICK_DATABASE_URL"
         )
 

@@ -14,12 +14,12 @@ def write_durably(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    sync_folder(path.parent)
+    entry_to_disk(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """The names in this folder are on disk: a new file has its own only then."""
-    handle = os.open(folder, os.O_RDONLY)
+def entry_to_disk(path: Path) -> None:
+    """One file, or the names in one folder: a new file has its own name on disk only then."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

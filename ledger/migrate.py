@@ -29,6 +29,16 @@ POSTGRES_MIN = 15
 """The oldest major version that the SQL runs on; `tests/ledger/test_oldest_postgres.py` uses it."""
 
 
+ROLES = ("tallystick_owner", "tallystick_app", "tallystick_projections", "tallystick_audit")
+"""The first owns the tables; nobody else writes these but by the append functions."""
+LOG_TABLES = (
+    *("market_events", "market_events_head", "command", "account", "posting"),
+    *("usage_event", "usage_key", "usage_head", "usage_node", "usage_evidence"),
+)
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+
 class PostgresTooOld(Exception):
     """The SQL of the logs needs a newer PostgreSQL."""
 
@@ -76,11 +86,7 @@ def shipped() -> list[Migration]:
 def plan(conninfo: str) -> list[Migration]:
     """What `migrate` would apply now, in order; nothing is written. Raises like `migrate`."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        _require_version(connection.info.server_version)
-        row = connection.execute("SELECT to_regclass('public.migration') IS NULL").fetchone()
-        if row is None or row[0]:
-            return shipped()
-        return _missing(connection, shipped())
+        return missing(connection)
 
 
 def migrate(
@@ -114,9 +120,34 @@ def migrate(
     return applied
 
 
-def missing(connection: psycopg.Connection[tuple[object, ...]]) -> list[Migration]:
-    """What `migrate` would apply; changes nothing. Raises HistoryChanged as it does."""
-    return _missing(connection, shipped())
+def missing(connection: Connection) -> list[Migration]:
+    """What `migrate` would apply, in order; changes nothing. Raises like `migrate`."""
+    _require_version(connection.info.server_version)
+    made = connection.execute("SELECT to_regclass('public.migration')").fetchone()
+    return shipped() if made == (None,) else _missing(connection, shipped())
+
+
+def roles_not_held(connection: Connection) -> list[str]:
+    """Which of the `ROLES` this login is no member of, by name."""
+    found = connection.execute(
+        "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
+        " AND pg_has_role(current_user, oid, 'MEMBER')",
+        (list(ROLES),),
+    )
+    return sorted(set(ROLES) - {str(name) for (name,) in found})
+
+
+def writes_past_the_append(connection: Connection) -> tuple[str, str] | None:
+    """A role and a table of the logs that it may write without the append functions; None: no role
+    but the owner may.
+    """
+    row = connection.execute(
+        "SELECT r.name, t.name FROM unnest(%s::text[]) AS r (name), unnest(%s::text[]) AS t (name)"
+        " WHERE has_table_privilege(r.name, 'public.' || t.name,"
+        " 'INSERT, UPDATE, DELETE, TRUNCATE') LIMIT 1",
+        (list(ROLES[1:]), list(LOG_TABLES)),
+    ).fetchone()
+    return None if row is None else (str(row[0]), str(row[1]))
 
 
 def _require_version(number: int) -> None:
@@ -126,9 +157,7 @@ def _require_version(number: int) -> None:
         )
 
 
-def _missing(
-    connection: psycopg.Connection[tuple[object, ...]], wanted: list[Migration]
-) -> list[Migration]:
+def _missing(connection: Connection, wanted: list[Migration]) -> list[Migration]:
     rows = connection.execute("SELECT number, name, sha256 FROM migration ORDER BY number")
     applied = {row[0]: (row[1], row[2]) for row in rows}
     for migration in wanted:

@@ -163,8 +163,9 @@ def rebuild(
     `connection` must be outside a transaction. With `workers` above 1 the usage lanes are shared
     out over processes that connect to `conninfo`. Followers may go on meanwhile.
     """
-    beside = f"{projection.schema}_next"
-    drop(connection, projection, schema=beside)
+    beside, old = f"{projection.schema}_next", f"{projection.schema}_old"
+    for left in (beside, old):  # by a rebuild that was killed
+        drop(connection, projection, schema=left)
     create(connection, projection, schema=beside, indexes=False)
     started = time.perf_counter()
     facts = reports = 0
@@ -178,7 +179,7 @@ def rebuild(
     seconds = time.perf_counter() - started
     analyze(connection, beside)
     differing = _change_places(connection, projection, beside)
-    drop(connection, projection, schema=f"{projection.schema}_old")
+    drop(connection, projection, schema=old)
     return Rebuilt(projection.name, facts, reports, seconds, differing)
 
 

@@ -7230,14 +7230,18 @@ class StorageNodesAnswer(TypedDict):
 
 
 class StoreMountAnswer(TypedDict):
-    """A folder that the work mounts: `path` on the server, with its root. `user` and
-    `password` are told to the node alone.
+    """A folder that the work mounts: `path` on the server, with its root. The work finds it
+    at `at`, to be read only where its use is `input`. `user` and `password` are told to the
+    node alone.
     """
 
+    name: str
     kind: Literal["nfs", "smb"]
     address: str
+    root_path: str
     path: str
     use: Literal["input", "output", "scratch"]
+    at: str
     user: NotRequired[str]
     password: NotRequired[str]
 

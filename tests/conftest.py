@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-import shutil
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -24,10 +23,10 @@ from api.process.embedded_postgres import EmbeddedPostgres
 from ledger import migrate
 from projections import tables
 from tests import examples
+from tests.processes import memory
 
 OTHER_POSTGRES = "TALLYSTICK_TEST_POSTGRES"
 """The folder of `initdb` and `postgres` of the version to test on, instead of the embedded one."""
-MEMORY_BYTES_MIN = 8 * 2**30
 CLONES_FROM = 180_000
 """The version of PostgreSQL that lets the kernel copy files."""
 examples.register()
@@ -99,19 +98,10 @@ def postgres() -> Generator[Databases, None, None]:
 @contextmanager
 def running(binaries: Path | None = None) -> Generator[Databases, None, None]:
     """A server of these binaries, or of the embedded ones, in a folder of its own."""
-    with tempfile.TemporaryDirectory(prefix="tally", dir=_memory()) as folder:
+    with tempfile.TemporaryDirectory(prefix="tally", dir=memory()) as folder:
         Path(folder).chmod(0o755)  # PostgreSQL does not run as root
         with Databases(Path(folder), durable=False, binaries=binaries) as server:
             yield server
-
-
-def _memory() -> Path | None:
-    """A file system in memory, where there is plenty. ext4 passes over each inode that was deleted
-    within minutes: a database made after hundreds were dropped takes a second there.
-    """
-    shared = Path("/dev/shm")
-    has_room = shared.is_dir() and shutil.disk_usage(shared).free >= MEMORY_BYTES_MIN
-    return shared if has_room else None
 
 
 def migrated(postgres: Databases) -> str:

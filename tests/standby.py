@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import socket
-import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 
 from api.backup.programs import Programs
+from tests.processes import free_port, kill_with_children, memory, until
 
 NAME = "standby"
 """By this name the primary waits for it."""
-SECONDS_MAX = 60.0
 CONF = """
 listen_addresses = '127.0.0.1'
 port = {port}
@@ -38,12 +34,6 @@ wal_keep_size = 128MB
 jit = off
 timezone = 'UTC'
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass
@@ -81,14 +71,7 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL to the server and all of its children: nobody tidies up."""
-        parent = self.pid
-        listed = subprocess.run(
-            ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
-        )
-        pairs = [line.split() for line in listed.stdout.splitlines()]
-        for pid in (parent, *(int(one) for one, above in pairs if int(above) == parent)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_with_children(self.pid)
 
     def promote(self) -> None:
         self._do("pg_ctl", "-D", self.folder, "-w", "promote")
@@ -180,19 +163,9 @@ def pair() -> Generator[Pair, None, None]:
 @contextmanager
 def folder() -> Generator[Path, None, None]:
     """A folder that another user may enter: PostgreSQL does not run as root."""
-    shared = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(
-        prefix="tally", dir=shared if shared.is_dir() else None
-    ) as name:
+    with tempfile.TemporaryDirectory(prefix="tally", dir=memory()) as name:
         root = Path(name)
         root.chmod(0o755)
         if os.geteuid() == 0:
             Programs(durable=False).give(root)
         yield root
-
-
-def until(holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
-    ends = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < ends, "it never came to hold"
-        time.sleep(0.02)

@@ -16,8 +16,8 @@ from cli.index import COMMANDS
 from tests import surface
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("domain", "ledger", "projections", "api", "cli", "node_reporter", "contracts")
 CLIENT = "tallystick_client"
+ROOMS = tuple(layer for layer in surface.IMPORTERS if layer != CLIENT)
 NAMES_THAT_SAY_NOTHING = {"base", "common", "manager", "misc", "utils", "helpers"}
 DOMAIN_MAY_IMPORT = {
     "__future__",
@@ -36,6 +36,9 @@ DOMAIN_MAY_IMPORT = {
     "uuid",
 }
 FUNCTION_LINES_MAX = 61
+"""A screen. In what was longer there were always parts with names of their own; in the two that
+have 61 there are none.
+"""
 ONE_DOOR = "ledger/log/handle.py"
 
 

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import psycopg
-from psycopg import sql
 
 from api.backup.archive import Archive, BackupUnusable
 from api.backup.programs import Programs, login
+from ledger.log import durable
 
 NAME = "tallystick_backup"
 """The application's name and the slot's."""
@@ -60,7 +60,8 @@ def follow(
         said = _wait(process, stop)
         if stop.is_set():
             return
-        pause = 1.0 if time.monotonic() - began > PAUSE_SECONDS_MAX else min(2 * pause, 30.0)
+        ran_well = time.monotonic() - began > PAUSE_SECONDS_MAX
+        pause = 1.0 if ran_well else min(2 * pause, PAUSE_SECONDS_MAX)
         told(f"the stream ended, again in {pause:.0f} s: {said}")
         stop.wait(pause)
         with suppress(psycopg.Error):  # a promoted standby has no slot yet
@@ -70,28 +71,20 @@ def follow(
 def _wait_for_us(conninfo: str, name: str) -> None:
     """A setting that names another standby is its operator's: without it, answers could be lost."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        row = connection.execute("SHOW synchronous_standby_names").fetchone()
-        assert row is not None
-        if row[0] == name:
+        now = durable.setting(connection, "synchronous_standby_names")
+        if now == name:
             return
-        if row[0] not in ("", NAME):
+        if now not in ("", NAME):
             raise BackupUnusable(
-                f"synchronous_standby_names is {row[0]!r}, and that promise is not ended here:"
+                f"synchronous_standby_names is {now!r}, and that promise is not ended here:"
                 " leave --synchronous and --asynchronous out, or change the setting yourself"
             )
-        connection.execute(
-            sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(sql.Literal(name))
-        )
-        connection.execute("SELECT pg_reload_conf()")
+        durable.wait_for(connection, name)
 
 
 def _make_slot(conninfo: str) -> None:
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_create_physical_replication_slot(%s, true) WHERE NOT EXISTS"
-            " (SELECT FROM pg_replication_slots WHERE slot_name = %s)",
-            (NAME, NAME),
-        )
+        durable.make_slot(connection, NAME)
 
 
 def _wait(process: subprocess.Popen[str], stop: threading.Event) -> str:

@@ -22,15 +22,18 @@ from api.backup.archive import Backup, BackupUnusable
 from ledger import migrate
 from ledger.log import rebooked
 from ledger.log.handle import Ledger
-from ledger.tree import kept, recompute, trees
+from ledger.tree import recompute, trees
 from ledger.tree.checkpoint import (
     Checkpoint,
     NoteInvalid,
-    open_checkpoint,
+    VerifierKey,
     parse_checkpoint,
     parse_verifier_key,
     remembered,
+    split_note,
 )
+from ledger.tree.kept import note_faults
+from ledger.tree.log_keys import open_by_any
 from projections import tables
 
 NO_KEY = b"nothing is appended with this key"
@@ -61,13 +64,16 @@ def prove(
     backup: Backup,
     signed: Sequence[Checkpoint],
     known: Sequence[Checkpoint] = (),
+    kept: tuple[str, VerifierKey] | None = None,
     *,
     stage: Callable[[str], None] = lambda _stage: None,
     with_views: bool = True,
 ) -> Proof:
     """Check the restored database: all of `signed` must be in it, `known` heads agree where they
-    are not of a later time. Migrates nothing: a database of an older version is proved by that
-    version. Raises HistoryChanged.
+    are not of a later time. `kept`: of a signed head in `signed` the note, and a key of the log
+    to check it with; the restored log says which keys followed it and which came before it.
+    Migrates nothing: a database of an older version is proved by that version.
+    Raises HistoryChanged.
     """
     problems: list[str] = []
     with psycopg.connect(conninfo, autocommit=True) as connection:
@@ -76,8 +82,13 @@ def prove(
             problems.append(f"the database is of an older version: {missing[0].name} is missing")
         found = recompute.recompute(connection, signed, known, stage)
         problems += found.problems
+        if kept is not None:
+            try:
+                open_by_any(*kept, trees.rotations(connection))
+            except NoteInvalid as invalid:
+                problems.append(f"the head that was given cannot be used: {invalid}")
         key = parse_verifier_key(backup.log_key) if backup.log_key else None
-        problems += kept.note_faults(connection, key, trees.rotations(connection))
+        problems += note_faults(connection, key, trees.rotations(connection))
         for name, here, then in (
             ("facts", found.facts, backup.facts),
             ("reports", found.reports, backup.reports),
@@ -114,28 +125,22 @@ def _views(connection: psycopg.Connection[tuple[object, ...]]) -> tuple[int, lis
 
 
 def heads_of_signer(path: Path, origin: str) -> list[Checkpoint]:
-    """The heads that a signer remembers, one a line; none where there is no such file."""
+    """The heads that a signer remembers; none where there is no such file. Raises BackupUnusable
+    where it is damaged.
+    """
     if not path.exists():
         return []
-    found = []
-    for line in remembered(path.read_text(encoding="ascii", errors="replace")):
-        size, _, root = line.partition(" ")
-        try:
-            found.append(parse_checkpoint(f"{origin}\n{size}\n{root}\n"))
-        except NoteInvalid as invalid:
-            raise BackupUnusable(f"{path} is damaged: {invalid}") from invalid
-    return found
+    try:
+        return list(remembered(path.read_text(encoding="ascii", errors="replace"), origin))
+    except NoteInvalid as invalid:
+        raise BackupUnusable(f"{path} is damaged: {invalid}") from invalid
 
 
-def head_of_note(note: str, key: str | None) -> Checkpoint:
-    """A head as a file holds it: a signed note, whose signature is checked if the key is known, or
-    the three lines alone. Raises BackupUnusable.
+def head_of_note(note: str) -> Checkpoint:
+    """A head as a file holds it: a signed note, whose signature is not checked here, or the three
+    lines alone. Raises BackupUnusable.
     """
     try:
-        if "\n\n" not in note:
-            return parse_checkpoint(note)
-        if key:
-            return open_checkpoint(note, parse_verifier_key(key))
-        return parse_checkpoint(note.partition("\n\n")[0] + "\n")
+        return parse_checkpoint(split_note(note)[0] if "\n\n" in note else note)
     except NoteInvalid as invalid:
         raise BackupUnusable(f"the head cannot be used: {invalid}") from invalid

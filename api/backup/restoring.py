@@ -27,8 +27,10 @@ from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs
 from api.backup.taking import BESIDE, FILES, PART, WAL
 from api.door.moments import moment
+from api.process import secret_files
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
-from api.process.log_keys import HEADS
+from api.process.key_files import HEADS
+from contracts.durable_file import entry_to_disk
 
 WAIT_SECONDS = 86_400
 PAUSE_SECONDS = 0.2
@@ -84,15 +86,15 @@ def restore(
         for path in (pg, data_dir / WAL):
             programs.give(path)
         stage("applying what was written since")
-        _recover(pg, last, programs)
+        recover(pg, last, programs)
         stage("copying the files")
-        _files(archive.base / last.label, data_dir)
+        put_files(archive.base / last.label, data_dir)
         shutil.rmtree(data_dir / WAL)
         if durable:
             sums.to_disk(data_dir)
         pg.rename(data_dir / "pg")
         if durable:
-            sums.entry_to_disk(data_dir)
+            entry_to_disk(data_dir)
     except BaseException:
         programs.run("pg_ctl", "-D", pg, "-m", "immediate", "-w", "stop")
         shutil.rmtree(pg, ignore_errors=True)
@@ -159,10 +161,27 @@ def _copy_wal(archive: Archive, last: Backup, folder: Path) -> None:
         shutil.copyfile(path, folder / path.name)
 
 
-def _recover(pg: Path, backup: Backup, programs: Programs) -> None:
+def is_promoted(pg: Path, programs: Programs) -> bool | None:
+    """Whether recovery is over: True, not yet: None; False when no server is running."""
+    try:
+        with psycopg.connect(host=str(pg), user="postgres", dbname="postgres") as connection:
+            row = connection.execute("SELECT NOT pg_is_in_recovery()").fetchone()
+        return row == (True,) or None
+    except psycopg.OperationalError:
+        is_running = programs.run("pg_ctl", "-D", pg, "status").returncode == 0
+        return None if is_running else False
+
+
+def recover(
+    pg: Path,
+    backup: Backup,
+    programs: Programs,
+    is_over: Callable[[Path, Programs], bool | None] = is_promoted,
+) -> None:
+    """Apply the WAL until it `is_over`, and end the server again. Raises BackupUnusable."""
     log = pg / "restore.log"
     started = programs.run("pg_ctl", "-D", pg, "-W", "-l", log, "start")
-    if not _comes_up(pg, log, programs):
+    if not _comes_up(log, lambda: is_over(pg, programs)):
         said = _said(log)
         if TOO_LATE in said:
             raise BackupUnusable(
@@ -175,28 +194,17 @@ def _recover(pg: Path, backup: Backup, programs: Programs) -> None:
     programs.run("pg_ctl", "-D", pg, "-m", "fast", "-w", "-t", WAIT_SECONDS, "stop", check=True)
 
 
-def _comes_up(pg: Path, log: Path, programs: Programs) -> bool:
+def _comes_up(log: Path, is_over: Callable[[], bool | None]) -> bool:
     """Waits until recovery is over; False when the server ended instead. `pg_ctl -W start` comes
     back before there is a server to ask for.
     """
     began = time.monotonic()
-    while (is_up := _is_promoted(pg, programs)) is not True:
+    while (is_up := is_over()) is not True:
         had_time = time.monotonic() - began > START_SECONDS
         if is_up is False and (had_time or _complaints(_said(log))):
             return False
         time.sleep(PAUSE_SECONDS)
     return True
-
-
-def _is_promoted(pg: Path, programs: Programs) -> bool | None:
-    """Whether recovery is over: True, not yet: None; False when no server is running."""
-    try:
-        with psycopg.connect(host=str(pg), user="postgres", dbname="postgres") as connection:
-            row = connection.execute("SELECT NOT pg_is_in_recovery()").fetchone()
-        return row == (True,) or None
-    except psycopg.OperationalError:
-        is_running = programs.run("pg_ctl", "-D", pg, "status").returncode == 0
-        return None if is_running else False
 
 
 def _said(log: Path) -> str:
@@ -218,12 +226,13 @@ def _require_file(member: tarfile.TarInfo, data_dir: Path) -> None:
         raise BackupUnusable(f"{FILES} holds {member.name}, which no backup holds")
 
 
-def _files(backup: Path, data_dir: Path) -> None:
+def put_files(backup: Path, data_dir: Path) -> None:
+    """The files of a backup into a data folder. Raises BackupUnusable when one is no file of it."""
     with tarfile.open(backup / FILES) as tar:
         for member in tar:
             _require_file(member, data_dir)
             tar.extract(member, data_dir, filter="data")
-    heads, keys = backup / HEADS, data_dir / "keys"
+    heads, keys = backup / HEADS, secret_files.folder_of(data_dir)
     if heads.exists() and not (keys / HEADS).exists():
         keys.mkdir(mode=0o700, exist_ok=True)
         shutil.copyfile(heads, keys / HEADS)

@@ -16,6 +16,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from contracts.durable_file import entry_to_disk
+
 SUMS = "SHA256SUMS"
 MANIFEST = "backup_manifest"
 NOT_IN_MANIFEST = ("pg_wal/", "postgresql.auto.conf", MANIFEST)
@@ -35,17 +37,15 @@ def sum_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write(folder: Path, told: Told = _silent) -> None:
+def write(folder: Path) -> None:
     """Write `SHA256SUMS` of everything below a folder, and everything to the disk; close every file
     to others, for PostgreSQL copies the modes that its source has.
     """
-    files = sorted(_files(folder))
     lines = []
-    for done, name in enumerate(files, 1):
+    for name in sorted(_files(folder)):
         lines.append(f"{sum_of(folder / name)}  {name}\n")
         (folder / name).chmod(0o600)
         entry_to_disk(folder / name)
-        told("files written", done, len(files))
     path = folder / SUMS
     path.write_text("".join(lines), encoding="utf-8")
     path.chmod(0o600)
@@ -110,12 +110,3 @@ def to_disk(folder: Path) -> None:
 def _folders_to_disk(folder: Path) -> None:
     for root, _, _ in os.walk(folder, topdown=False):
         entry_to_disk(Path(root))
-
-
-def entry_to_disk(path: Path) -> None:
-    """One file, or the names in one folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

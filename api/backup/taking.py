@@ -20,15 +20,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
-from nacl.signing import SigningKey
 
 from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import ProgramFailed, Programs, login
-from api.process.log_keys import HEADS
-from ledger.log import usage_reads
+from api.process import secret_files
+from api.process.key_files import HEADS, SIGNER
+from contracts.durable_file import entry_to_disk
+from ledger.log import durable, market, usage_reads
 from ledger.tree import trees
-from ledger.tree.checkpoint import VerifierKey
+from ledger.tree.checkpoint import verifier_of
 
 FILES = "files.tar"
 PART = "pg.new"
@@ -67,7 +68,6 @@ def take(
     archive: Archive,
     *,
     full: bool = False,
-    told: sums.Told = lambda _what, _done, _of: None,
     stage: Callable[[str], None] = lambda _stage: None,
 ) -> Backup:
     """Add one backup to the archive. Raises BackupUnusable, ProgramFailed, psycopg errors."""
@@ -118,9 +118,9 @@ def take(
         )
         made.write(part)
         stage("writing the sums")
-        sums.write(part, told)
+        sums.write(part)
         part.rename(archive.base / label)
-        sums.entry_to_disk(archive.base)
+        entry_to_disk(archive.base)
     return made
 
 
@@ -150,26 +150,22 @@ def _is_base(before: Backup, seen: _Seen) -> bool:
 def _see(conninfo: str) -> _Seen:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         version = connection.info.server_version
-        summarizes = False
-        if version >= OLDEST_INCREMENTAL:
-            row = connection.execute("SHOW summarize_wal").fetchone()
-            summarizes = row == ("on",)
+        has_summaries = version >= OLDEST_INCREMENTAL
+        now_us, facts = durable.clock_us(connection), market.head(connection)
         row = connection.execute(
-            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,"
-            " (SELECT system_identifier::text FROM pg_control_system()),"
-            " (SELECT pos FROM market_events_head), current_database()"
+            "SELECT system_identifier::text, current_database() FROM pg_control_system()"
         ).fetchone()
         assert row is not None
         signed = trees.latest_checkpoint(connection)
         return _Seen(
-            now_us=row[0],
+            now_us=now_us,
             version=version,
-            system=row[1],
-            summarizes=summarizes,
-            facts=row[2],
+            system=row[0],
+            summarizes=has_summaries and durable.setting(connection, "summarize_wal") == "on",
+            facts=facts,
             reports=usage_reads.stored_count(connection),
             head="" if signed is None else signed[1],
-            database=row[3],
+            database=row[1],
         )
 
 
@@ -181,7 +177,7 @@ def _copy_files(data_dir: Path, part: Path) -> None:
             if entry.name not in BESIDE and not entry.is_symlink() and not entry.is_socket():
                 tar.add(entry, entry.name)
     path.chmod(0o600)
-    heads = data_dir / "keys" / HEADS
+    heads = secret_files.folder_of(data_dir) / HEADS
     if heads.exists():
         copied = part / HEADS
         copied.write_bytes(heads.read_bytes())
@@ -198,8 +194,5 @@ def _last_segment(pg: Path) -> str:
 
 def _log_key(source: Source) -> str:
     """What the log's heads are checked with; nothing where this machine does not sign."""
-    path = source.data_dir / "keys" / "signer.key"
-    if not path.exists():
-        return ""
-    seed = bytes.fromhex(path.read_text(encoding="ascii"))
-    return str(VerifierKey(source.log_origin, bytes(SigningKey(seed).verify_key)))
+    path = secret_files.folder_of(source.data_dir) / SIGNER
+    return str(verifier_of(secret_files.read(path), source.log_origin)) if path.exists() else ""

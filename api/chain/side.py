@@ -173,3 +173,16 @@ def caps_of(policy: PolicyPublished) -> tuple[int, ...]:
     """What each epoch may mint, from the first on, in token units: its scheduled emission."""
     last = max((s.start_epoch + s.n_epochs for s in policy.segments), default=2)
     return tuple(scheduled(policy.segments, epoch) for epoch in range(1, last))
+
+
+def first_over_cap(policy: PolicyPublished, terms: Terms) -> tuple[int, int, int] | None:
+    """Epoch, its scheduled emission and the cap of it in the contract, in token units, of the first
+    epoch that emits more. A period has one cap, and each of its `epochs_per_period` epochs may mint
+    that much; after the last period the cap is 0.
+    """
+    for at, units in enumerate(caps_of(policy)):
+        period = at // terms.epochs_per_period
+        cap = terms.period_caps[period] if period < len(terms.period_caps) else 0
+        if units > cap:
+            return at + 1, units, cap
+    return None

@@ -20,7 +20,7 @@ from typing import Any
 from domain.corrections.dispute import Evidence
 from domain.corrections.reasons import CorrectionsReason
 from domain.lease.countersign import UsageCountersigned
-from domain.lease.lease import lease_stream
+from domain.lease.lease import LeaseRequested, lease_stream
 from domain.metering.report import lane_of
 from domain.refusal import Refused
 from domain.storage.volume import VolumeCharged, volume_stream
@@ -103,18 +103,24 @@ def _is_report_of(
     found = None if lane is None or position is None else report_at(connection, lane, position)
     if found is None or lane != lane_of(found.node_id):
         return False
-    for lease_id, rows in lease_rows(found).rows.items():
-        lease = market.state_of(lease_stream(lease_id))
-        if lease.requested is None or lease.reserved is None:
-            continue
-        if lease.reserved.node_id != found.node_id:
-            continue
-        if about.volume_id is None and lease_id == about.lease_id:
-            return True
-        mounted = {one.volume_id for one in lease.requested.volumes}
-        if about.volume_id in mounted and any(row.wall_end_us > about.from_us for row in rows):
-            return True
-    return False
+    rows = lease_rows(found).rows
+    if about.lease_id is not None:
+        return (
+            about.lease_id in rows and _runs_on(market, about.lease_id, found.node_id) is not None
+        )
+    return any(
+        about.volume_id in {one.volume_id for one in requested.volumes}
+        for lease_id, told in rows.items()
+        if any(row.wall_end_us > about.from_us for row in told)
+        if (requested := _runs_on(market, lease_id, found.node_id)) is not None
+    )
+
+
+def _runs_on(market: Market, lease_id: str, node_id: str) -> LeaseRequested | None:
+    """What was asked for, if the lease was reserved on the node."""
+    lease = market.state_of(lease_stream(lease_id))
+    has_node = lease.reserved is not None and lease.reserved.node_id == node_id
+    return lease.requested if has_node else None
 
 
 def _fact_at(market: Market, position: int) -> Any:

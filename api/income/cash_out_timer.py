@@ -72,7 +72,8 @@ class PayoutsDiffer(Exception):
 def request_automatic(ledger: Ledger, connection: Connection, now_us: int) -> int:
     """Ask for all that was earned by accounts paid in cash, once per UTC day; how many.
 
-    They are sent in the order in which they were asked for, so the order is that of the day's draw.
+    They are sent in the order in which they were asked for, so the order is that of the day's draw;
+    for that the ids of all of them are held at once.
     What is held or too little waits for another day. Raises MoneyOutStopped.
     """
     tables.step_all(connection, only=("money_out",))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Literal
 
 from api.ingest.door import NodeKey
+from ledger.log import market
 from projections import read, runner
 from projections.parties import access
 from projections.parties.access import ACCESS
@@ -22,7 +23,6 @@ _CHANGED = """
     SELECT count(*) FROM public.market_events
     WHERE notification_id > %(after)s AND notification_id <= %(to)s AND topic LIKE 'node.%%'
 """
-_HEAD = "SELECT pos FROM public.market_events_head"
 
 
 class NodeKeyCache:
@@ -39,7 +39,7 @@ class NodeKeyCache:
 
     def refresh(self, connection: Connection) -> bool:
         """Read what changed since the last time; whether anything did."""
-        head = read.number(connection, _HEAD)
+        head = market.head(connection)
         first = self._position < 0
         if not first and not read.number(connection, _CHANGED, after=self._position, to=head):
             self._position = max(self._position, head)

@@ -6,9 +6,10 @@
     server.key     one half of what is shown once, the other is a salt that is erased; cursors, the
                    moments and the primes of challenges
 
-Each is made the first time it is asked for, whole or not at all, so that two processes starting
-together agree. Losing `server.key` loses no right: what was issued stays known by its hash, and
-nothing that anybody holds follows from it.
+Each is made when a server opens its log and nothing in the log depends on it yet
+(`key_files.make_new`), whole or not at all, so that two processes starting together agree; never
+later, when a folder that is not there any more would get other keys. Losing `server.key` loses no
+right: what was issued stays known by its hash, and nothing that anybody holds follows from it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from contracts.durable_file import sync_folder
+from contracts.durable_file import entry_to_disk
 
 SECRET_BYTES = 32
 
 
 class SecretUnreadable(Exception):
-    """A key file can be read by others or does not hold a key."""
+    """A key file is not there, can be read by others or does not hold a key."""
 
 
 class KeyNotHere(Exception):
@@ -34,8 +35,13 @@ class KeyNotHere(Exception):
 
 
 def folder_of(data_dir: Path) -> Path:
+    """Where the key files live."""
+    return data_dir / "keys"
+
+
+def made_folder(data_dir: Path) -> Path:
     """Where the key files live; made if it is not there."""
-    folder = data_dir / "keys"
+    folder = folder_of(data_dir)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -49,6 +55,8 @@ def read_or_make(path: Path) -> bytes:
 
 def read(path: Path) -> bytes:
     """The 32 bytes of a key file that is there. Raises SecretUnreadable."""
+    if not path.exists():
+        raise SecretUnreadable(f"{path} is not there: was its folder lost, or is it not mounted?")
     if path.stat().st_mode & 0o077:
         raise SecretUnreadable(f"{path} can be read by others: chmod 600 {path}")
     try:
@@ -60,9 +68,9 @@ def read(path: Path) -> bytes:
     return found
 
 
-def make(path: Path, content: str) -> None:
-    """A new file appears with its whole content, or the one another process made stays. Its name
-    is on disk too, before anything in the log can depend on it.
+def make(path: Path, content: str) -> bool:
+    """A new file appears with its whole content, or the one another process made stays: False. Its
+    name is on disk too, before anything in the log can depend on it.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -70,11 +78,14 @@ def make(path: Path, content: str) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+    is_new = False
     with suppress(FileExistsError):
         os.link(draft, path)
+        is_new = True
     draft.unlink()
-    sync_folder(path.parent)
-    sync_folder(path.parent.parent)
+    entry_to_disk(path.parent)
+    entry_to_disk(path.parent.parent)
+    return is_new
 
 
 def derive(server_key: bytes, purpose: str, *parts: str) -> bytes:

@@ -15,14 +15,13 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 
 import psycopg
-from nacl.signing import SigningKey
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
 from api.ingest.door import Limits, UsageIngest
 from api.ingest.node_keys import NodeKeyCache
-from api.process import founding, geography, log_keys, pricing_plugins, secret_files
+from api.process import founding, geography, key_files, pricing_plugins, secret_files
 from api.process.clock import Clock, SimulatedClock, WallClock
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 from api.process.fleet_memory import FleetMemory
@@ -36,10 +35,11 @@ from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
+from ledger.log import market
 from ledger.log.durable import DurableConnection
 from ledger.log.handle import Ledger
 from ledger.log.usage import UsageLog
-from ledger.tree.checkpoint import Signer, VerifierKey
+from ledger.tree.checkpoint import Signer, verifier_of
 from projections import runner, tables
 from projections.fleet.fleet import FLEET
 from projections.runner import Connection, Projection
@@ -54,8 +54,6 @@ WAITING_MAX = 200
 WAIT_SECONDS = 2.0
 STATEMENT_SECONDS_MAX = 10
 FOLLOW_PAUSE_SECONDS = 0.01
-
-
 READ_ONLY = "-c default_transaction_read_only=on"
 
 
@@ -137,14 +135,16 @@ class Service:
                 embedded = stack.enter_context(EmbeddedPostgres(settings.data_dir))
                 conninfo = embedded.uri
             if settings.read_only:
-                conninfo = make_conninfo(conninfo, options=READ_ONLY)
+                options = conninfo_to_dict(conninfo).get("options", "")
+                conninfo = make_conninfo(conninfo, options=f"{options} {READ_ONLY}".lstrip())
                 _require_ready(conninfo)
             else:
                 _require_primary(conninfo)
                 migrate.migrate(conninfo)
                 with _own(conninfo) as connection:
-                    keys = secret_files.folder_of(settings.data_dir)
-                    log_keys.require(connection, keys, settings.log_origin, lost)
+                    keys = secret_files.made_folder(settings.data_dir)
+                    new = key_files.require(connection, keys, settings.log_origin, lost)
+                    key_files.make_new(keys, new)
             service = cls(settings, conninfo, clock or WallClock())
             service.embedded = embedded
             stack.callback(service._close)
@@ -175,39 +175,39 @@ class Service:
         """A key of the data folder. A server that records nothing makes none: where one is not
         there, it works with another until it ends.
         """
-        keys = secret_files.folder_of(self.settings.data_dir)
-        if self.settings.read_only and not (keys / name).exists():
+        path = secret_files.folder_of(self.settings.data_dir) / name
+        if self.settings.read_only and not path.exists():
             return secrets.token_bytes(secret_files.SECRET_BYTES)
-        return secret_files.read_or_make(keys / name)
+        return secret_files.read(path)
 
     @property
     def signer(self) -> Signer:
         """Who signs the log's heads. One process at a time: raises BlockingIOError when another
-        one holds it, and secret_files.KeyNotHere where nothing is recorded.
+        one holds it, secret_files.KeyNotHere where nothing is recorded, and SecretUnreadable where
+        the files that were there at the start are not there now.
         """
         if self.settings.read_only:
             raise secret_files.KeyNotHere
         with self._signer_lock:
             if self._signer is None:
                 folder = secret_files.folder_of(self.settings.data_dir)
-                seed = secret_files.read_or_make(folder / "signer.key")
-                path = folder / log_keys.HEADS
+                seed = secret_files.read(folder / key_files.SIGNER)
+                path = folder / key_files.HEADS
                 last, old = self.ledger.world().state(LOG_KEYS).last, None
-                if last is not None and (folder / log_keys.OLD_SIGNER).exists():
-                    old = secret_files.read(folder / log_keys.OLD_SIGNER), last.until_us
+                if last is not None and (folder / key_files.OLD_SIGNER).exists():
+                    old = secret_files.read(folder / key_files.OLD_SIGNER), last.until_us
                 self._signer = Signer(path, self.settings.log_origin, seed, old=old)
             return self._signer
 
     @property
     def verifier_key(self) -> str:
         """What others check the log's signed heads with. Raises secret_files.KeyNotHere
-        where nothing is recorded and the file is missing.
+        where nothing is recorded and the file is missing, else SecretUnreadable.
         """
-        folder = secret_files.folder_of(self.settings.data_dir)
-        if self.settings.read_only and not (folder / "signer.key").exists():
+        path = secret_files.folder_of(self.settings.data_dir) / key_files.SIGNER
+        if self.settings.read_only and not path.exists():
             raise secret_files.KeyNotHere
-        seed = secret_files.read_or_make(folder / "signer.key")
-        return str(VerifierKey(self.settings.log_origin, bytes(SigningKey(seed).verify_key)))
+        return str(verifier_of(secret_files.read(path), self.settings.log_origin))
 
     # --- connections -------------------------------------------------------------------------
 
@@ -275,9 +275,7 @@ class Service:
 
     def head(self, connection: Connection) -> int:
         """The last position of the market log."""
-        row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
-        assert row is not None
-        return int(row[0])
+        return market.head(connection)
 
     def head_now(self) -> int:
         """The last position of the market log, asked on a connection of the pool."""
@@ -324,8 +322,7 @@ def _require_primary(conninfo: str) -> None:
 def _require_ready(conninfo: str) -> None:
     """Raises NotReady when this version would have to change something before it can read."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        made = connection.execute("SELECT to_regclass('public.migration')").fetchone()
-        missing = ["all"] if made == (None,) else [one.name for one in migrate.missing(connection)]
+        missing = [one.name for one in migrate.missing(connection)]
         differing = missing or tables.differing(connection)
     if missing or differing:
         raise NotReady(

@@ -140,4 +140,9 @@ SENTENCES: dict[Reason, Sentence] = {
         "does not allow this. `tallystick keys announced` shows every rotation.",
         "The key of the log does not allow this. `tallystick keys announced` shows every rotation.",
     ),
+    AuthorityReason.LOG_KEY_OVERLAP: sentence(
+        INVALID,
+        "The old key of the log may sign beside the new one until {latest_us:time}, for 90 days. "
+        "Give fewer `--overlap-days`.",
+    ),
 }

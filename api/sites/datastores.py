@@ -40,7 +40,7 @@ from domain.sites.datastore import (
     advice_of,
     datastore_stream,
 )
-from domain.sites.paths import PATH_CHARACTERS_MAX, joined
+from domain.sites.paths import PATH_CHARACTERS_MAX, joined, place_of
 from domain.sites.reasons import SitesReason
 from ledger.beside import sealed_secrets
 from projections.fleet import fleet
@@ -104,14 +104,18 @@ class DatastoreAnswer(AnswerModel):
 
 
 class StoreMountAnswer(AnswerModel):
-    """A folder that the work mounts: `path` on the server, with its root. `user` and `password`
-    are told to the node alone.
+    """A folder that the work mounts: `path` on the server, with its root. The work finds it at
+    `at`, to be read only where its use is `input`. `user` and `password` are told to the node
+    alone.
     """
 
+    name: SiteName
     kind: Literal["nfs", "smb"]
     address: str
+    root_path: str
     path: str
     use: Literal["input", "output", "scratch"]
+    at: str
     user: str | None = None
     password: str | None = None
 
@@ -224,10 +228,13 @@ def store_mount(
         user, password = _login_of(call.service, view.connection, datastore_id)
     kind: Any = store.kind
     return StoreMountAnswer(
+        name=store.name,
         kind=kind,
         address=store.address,
+        root_path=store.root_path,
         path=joined(store.root_path, path),
         use=use,
+        at=place_of(use, store.name, path),
         user=user,
         password=password,
     )

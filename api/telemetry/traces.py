@@ -24,13 +24,9 @@ class ExporterMissing(Exception):
 class Traces:
     """Makes spans; without an address they cost nothing and go nowhere."""
 
-    def __init__(self, otlp_url: str | None = None, service: str = "tallystick") -> None:
-        self._provider = None if otlp_url is None else _provider(otlp_url, service)
+    def __init__(self, otlp_url: str | None = None) -> None:
+        self._provider = None if otlp_url is None else _provider(otlp_url)
         self._tracer = (self._provider or trace.NoOpTracerProvider()).get_tracer("tallystick")
-
-    @property
-    def is_on(self) -> bool:
-        return self._provider is not None
 
     @contextmanager
     def request(self, method: str) -> Generator[Span, None, None]:
@@ -61,7 +57,7 @@ class Traces:
             self._provider.shutdown()
 
 
-def _provider(otlp_url: str, service: str) -> Any:
+def _provider(otlp_url: str) -> Any:
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -70,7 +66,7 @@ def _provider(otlp_url: str, service: str) -> Any:
     except ImportError as error:
         raise ExporterMissing(INSTALL) from error
     provider = TracerProvider(
-        resource=Resource.create({"service.name": service}), shutdown_on_exit=False
+        resource=Resource.create({"service.name": "tallystick"}), shutdown_on_exit=False
     )
     exporter = OTLPSpanExporter(endpoint=otlp_url.rstrip("/") + "/v1/traces", timeout=5)
     provider.add_span_processor(BatchSpanProcessor(exporter))

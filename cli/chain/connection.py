@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,3 +74,8 @@ def signer_of(chain_id: int, keystore: Path | None, dev_key: int | None) -> Sign
             " --dev-key 1..10"
         )
     return unlocked(keystore, chain_id)
+
+
+def is_address(text: str) -> bool:
+    """Whether this has the form of an Ethereum address: 0x and 40 hex digits."""
+    return re.fullmatch("0x[0-9a-fA-F]{40}", text) is not None

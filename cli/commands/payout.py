@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.chain.connection import chain_of, deployment_file, signer_of
+from cli.chain.connection import chain_of, deployment_file, is_address, signer_of
 from cli.chain.options import ChainFile, ChainUrl, Deployed, DevKey, Keystore
 from cli.settings import ConfigFile, DataDir, in_force
 from cli.terminal import EXIT_NO, AsJson, InputUnusable, amount, columns, facts, group, note, tell
@@ -225,8 +225,7 @@ def _sending(
 
 
 def _address(text: str) -> str:
-    is_hex = all(each in "0123456789abcdefABCDEF" for each in text[2:])
-    if len(text) != 42 or not text.startswith("0x") or not is_hex:
+    if not is_address(text):
         raise InputUnusable(f"{text!r} is not an address: 0x and 40 hex digits")
     return text
 

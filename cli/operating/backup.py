@@ -30,9 +30,10 @@ from cli.this_machine import database, stopping
 
 if TYPE_CHECKING:
     from api.backup.archive import Archive, Backup
+    from api.backup.programs import Programs
     from api.backup.proof import Proof
     from api.settings import Settings
-    from ledger.tree.checkpoint import Checkpoint
+    from ledger.tree.checkpoint import Checkpoint, VerifierKey
 
 commands = top_level()
 
@@ -134,20 +135,17 @@ def restore(
     should be opened on it.
     """
     settings = in_force(config, data_dir=data_dir)
-    result, proof = _restored(
-        _archive(folder),
+    _restore(
+        folder,
         settings.data_dir,
-        settings.log_origin,
+        settings,
         (until, label),
         (root, key),
         postgres,
         views,
-        _remembered(settings),
+        durable=True,
+        as_json=as_json,
     )
-    result = {"data_dir": str(settings.data_dir), **result}
-    tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
-    if not proof.ok:
-        raise typer.Exit(EXIT_NO)
     note("Next: `tallystick keys import FILE`, `tallystick keys check`, then `tallystick serve`.")
 
 
@@ -174,35 +172,34 @@ def drill(
     settings = in_force(config, data_dir=data_dir)
     with tempfile.TemporaryDirectory(prefix="tallystick-") as name:
         Path(name).chmod(0o755)  # PostgreSQL may run as another user
-        result, proof = _restored(
-            _archive(folder),
+        _restore(
+            folder,
             Path(name) / "data",
-            settings.log_origin,
+            settings,
             (until, label),
             (root, key),
             postgres,
             views,
-            _remembered(settings),
             durable=False,
+            as_json=as_json,
         )
-    tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
-    if not proof.ok:
-        raise typer.Exit(EXIT_NO)
 
 
-def _restored(
-    archive: Archive,
+def _restore(
+    folder: Path,
     data_dir: Path,
-    origin: str,
+    settings: Settings,
     which: tuple[str | None, str | None],
     outside: tuple[Path | None, str | None],
     postgres: Path | None,
     views: bool,
-    known: Sequence[Checkpoint],
     *,
-    durable: bool = True,
-) -> tuple[dict[str, Any], Proof]:
-    """Check, restore and prove; what `--json` prints."""
+    durable: bool,
+    as_json: bool,
+) -> None:
+    """Check, restore, prove and tell. Exit 1 when the proof fails; without `durable` the folder is
+    one that is removed.
+    """
     from time import perf_counter
 
     from api.backup import proof as proofs
@@ -210,21 +207,17 @@ def _restored(
     from api.backup.programs import Programs
     from api.process.embedded_postgres import EmbeddedPostgres
 
+    archive, known = _archive(folder), _remembered(settings)
     started = perf_counter()
     until, label = which
     until_us = None if until is None else _moment(until)
     programs = Programs(postgres, durable=durable)
     restoring.require_room(data_dir)
     chain = archive.chain(label, until_us)
-    signed = _heads(archive, chain[-1], origin, outside, with_signer=until is None)
-    with progress() as told:
-        problems = archive.faults(chain, programs, told)
-    if problems:
-        raise AnswerIsNo(
-            f"the backup is damaged, and nothing was restored: {problems[0]}\nTake another one of"
-            f" `tallystick backup {archive.folder} --check`",
-            {"damaged": problems},
-        )
+    origin = settings.log_origin
+    signed = _heads(archive, chain[-1], origin, outside[0], with_signer=until is None)
+    kept = _signed_note(outside[0], outside[1] or chain[-1].log_key)
+    _require_whole(archive, chain, programs)
     checked = perf_counter()
     with stages() as stage:
         restoring.restore(
@@ -243,11 +236,28 @@ def _restored(
                 chain[-1],
                 signed if until else [*signed, *known],
                 known,
+                kept,
                 stage=stage,
                 with_views=views,
             )
     times = started, checked, restored, perf_counter()
-    return {**_shown_proof(found, chain, times), "until": until}, found
+    where = {"data_dir": str(data_dir)} if durable else {}
+    result = {**where, **_shown_proof(found, chain, times), "until": until}
+    tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
+    if not found.ok:
+        raise typer.Exit(EXIT_NO)
+
+
+def _require_whole(archive: Archive, chain: Sequence[Backup], programs: Programs) -> None:
+    """Exit 1 when any byte of these backups, or of the WAL after them, is another."""
+    with progress() as told:
+        problems = archive.faults(chain, programs, told)
+    if problems:
+        raise AnswerIsNo(
+            f"the backup is damaged, and nothing was restored: {problems[0]}\nTake another one of"
+            f" `tallystick backup {archive.folder} --check`",
+            {"damaged": problems},
+        )
 
 
 def _shown_proof(
@@ -274,35 +284,38 @@ def _shown_proof(
 def _remembered(settings: Settings) -> list[Checkpoint]:
     """The heads that the signer of the data folder signed."""
     from api.backup import proof as proofs
-    from api.process import log_keys
+    from api.process import key_files, secret_files
 
-    return proofs.heads_of_signer(settings.data_dir / "keys" / log_keys.HEADS, settings.log_origin)
+    path = secret_files.folder_of(settings.data_dir) / key_files.HEADS
+    return proofs.heads_of_signer(path, settings.log_origin)
 
 
 def _heads(
-    archive: Archive,
-    last: Backup,
-    origin: str,
-    outside: tuple[Path | None, str | None],
-    *,
-    with_signer: bool,
+    archive: Archive, last: Backup, origin: str, root: Path | None, *, with_signer: bool
 ) -> list[Checkpoint]:
     """The heads to compare with: the one given, those in the backup."""
     from api.backup import proof as proofs
-    from api.process import log_keys
+    from api.process import key_files
 
-    root, key = outside
     found: list[Checkpoint] = []
     if last.head:
         # Only to compare: whoever could change it could change the sums of the backup, too.
-        found.append(proofs.head_of_note(last.head, None))
+        found.append(proofs.head_of_note(last.head))
     if with_signer:
-        found += proofs.heads_of_signer(archive.base / last.label / log_keys.HEADS, origin)
+        found += proofs.heads_of_signer(archive.base / last.label / key_files.HEADS, origin)
     if root is not None:
         if not root.is_file():
             raise InputUnusable(f"{root} is not there: give the file of a signed head")
-        found.append(proofs.head_of_note(root.read_text(encoding="utf-8"), key or last.log_key))
+        found.append(proofs.head_of_note(root.read_text(encoding="utf-8")))
     return found
+
+
+def _signed_note(root: Path | None, key: str) -> tuple[str, VerifierKey] | None:
+    """The head that was given, where it is signed, with a key of the log, where one is known."""
+    from ledger.tree.checkpoint import parse_verifier_key
+
+    note_text = "" if root is None else root.read_text(encoding="utf-8")
+    return (note_text, parse_verifier_key(key)) if key and "\n\n" in note_text else None
 
 
 def _check_all(archive: Archive, *, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.chain.connection import DEPLOYMENT, chain_of, deployment_file, signer_of
+from cli.chain.connection import DEPLOYMENT, chain_of, deployment_file, is_address, signer_of
 from cli.chain.options import ChainFile, ChainUrl, Deployed, DevKey, Keystore
 from cli.settings import ConfigFile, DataDir, in_force, opened
 from cli.terminal import AnswerIsNo, AsJson, InputUnusable, columns, facts, group, note, tell
@@ -172,28 +172,18 @@ def _other_keys(settings: Settings, deployed: Deployment) -> list[dict[str, str]
 
 
 def _caps(config: Path | None, data_dir: Path | None, deployed: Deployment) -> list[dict[str, str]]:
-    """What the policy emits in a period beyond what the contract lets be minted in it."""
-    from api.chain.side import caps_of
+    """The first epoch of which the policy emits more than the contract lets be minted."""
+    from api.chain.side import first_over_cap
     from domain.epochs.policy import NETWORK
 
     with opened(config, data_dir=data_dir, read_only=True) as service:
         published = service.ledger.market.state_of(NETWORK).published
-    if not published:
+    found = first_over_cap(published[-1], deployed.terms) if published else None
+    if found is None:
         return []
-    emitted, found = caps_of(published[-1]), []
-    length, caps = deployed.terms.epochs_per_period, deployed.terms.period_caps
-    for at, units in enumerate(emitted):
-        cap = caps[at // length] if at // length < len(caps) else 0
-        if units > cap:
-            found.append(
-                {
-                    "what": f"cap of epoch {at + 1}",
-                    "expected": f"{units} units or more, by the policy",
-                    "got": str(cap),
-                }
-            )
-            break  # the first one tells it
-    return found
+    epoch, units, cap = found
+    expected = f"{units} units or more, by the policy"
+    return [{"what": f"cap of epoch {epoch}", "expected": expected, "got": str(cap)}]
 
 
 def _plan(file: Path) -> tuple[Roles, dict[str, Any]]:
@@ -210,8 +200,7 @@ def _plan(file: Path) -> tuple[Roles, dict[str, Any]]:
         differ = min(set(roles) ^ names)
         raise InputUnusable(f"{file}: [roles] needs {', '.join(sorted(names))}; look at {differ}")
     for name, address in roles.items():
-        digits = str(address).removeprefix("0x")
-        if len(digits) != 40 or not all(each in "0123456789abcdefABCDEF" for each in digits):
+        if not is_address(str(address)):
             raise InputUnusable(f"{file}: [roles] {name} is no address: 0x and 40 hex digits")
     return Roles(**roles), terms
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.settings import ConfigFile, DataDir, in_force
-from cli.terminal import EXIT_NO, AsJson, columns, tell, top_level
+from cli.terminal import EXIT_NO, AnswerIsNo, AsJson, columns, tell, top_level
 from cli.this_machine import database
 
 if TYPE_CHECKING:
@@ -36,12 +36,6 @@ FREE_PERCENT_MIN = 10
 SERVER_SECONDS_MAX = 3
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
 SYNCHRONOUS = ("on", "remote_apply", "remote_write", "local")
-ROLES = ("tallystick_owner", "tallystick_app", "tallystick_projections", "tallystick_audit")
-"""The first owns the tables; nobody else writes these but by the append functions."""
-LOG_TABLES = (
-    *("market_events", "market_events_head", "command", "account", "posting"),
-    *("usage_event", "usage_key", "usage_head", "usage_node", "usage_evidence"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +80,19 @@ def examine(settings: Settings, wait_s: int = 0) -> Iterator[Check]:
 
     server = _server(settings, wait_s)
     yield _disk(settings.data_dir)
-    if settings.database_url is None and not (settings.data_dir / "pg" / "PG_VERSION").exists():
+    try:
+        with (
+            database(settings) as conninfo,
+            psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as connection,
+        ):
+            yield from _of_the_database(settings, conninfo, connection)
+    except AnswerIsNo:
         todo = "make it: `tallystick migrate`; or set TALLYSTICK_DATABASE_URL"
         yield Check("database", FAILED, f"there is none in {settings.data_dir}", todo)
-    else:
-        try:
-            with (
-                database(settings) as conninfo,
-                psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as connection,
-            ):
-                yield from _of_the_database(settings, conninfo, connection)
-        except (psycopg.Error, EmbeddedPostgresFailed) as error:
-            said = str(error).strip().split("\n", 1)[0] or type(error).__name__
-            todo = "check that it runs, and TALLYSTICK_DATABASE_URL"
-            yield Check("database", FAILED, said, todo)
+    except (psycopg.Error, EmbeddedPostgresFailed) as error:
+        said = str(error).strip().split("\n", 1)[0] or type(error).__name__
+        todo = "check that it runs, and TALLYSTICK_DATABASE_URL"
+        yield Check("database", FAILED, said, todo)
     yield from _chain(settings)
     yield _processors(settings)
     yield server
@@ -137,26 +130,22 @@ def _of_the_database(
 
 
 def _durability(connection: psycopg.Connection[Any]) -> Check:
-    told = {name: _shown(connection, name) for name in (*DURABLE, "synchronous_commit")}
+    from ledger.log.durable import setting
+
+    told = {name: setting(connection, name) for name in (*DURABLE, "synchronous_commit")}
     wrong = [name for name, value in DURABLE.items() if told[name] != value]
     if told["synchronous_commit"] not in SYNCHRONOUS:
         wrong.append("synchronous_commit")
     if wrong:
         todo = f"set {', '.join(f'{name} = on' for name in wrong)}: an answer promises durability"
         return Check("durability", FAILED, _pairs(told), todo)
-    if told["synchronous_commit"] == "local" and _shown(connection, "synchronous_standby_names"):
+    if told["synchronous_commit"] == "local" and setting(connection, "synchronous_standby_names"):
         said = "synchronous_commit local: an answer waits for no standby"
         return Check("durability", WARN, said, "set synchronous_commit = on")
-    if _shown(connection, "data_checksums") != "on":
+    if setting(connection, "data_checksums") != "on":
         said = "data checksums are off: a broken disk block is found late"
         return Check("durability", WARN, said, "stop PostgreSQL; `pg_checksums --enable`")
     return Check("durability", OK, f"{_pairs(told)}, data checksums on")
-
-
-def _shown(connection: psycopg.Connection[Any], name: str) -> str:
-    row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
-    assert row is not None
-    return str(row[0])
 
 
 def _pairs(told: dict[str, str]) -> str:
@@ -164,35 +153,27 @@ def _pairs(told: dict[str, str]) -> str:
 
 
 def _roles(connection: psycopg.Connection[Any]) -> Check:
-    found = connection.execute(
-        "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
-        " AND pg_has_role(current_user, oid, 'MEMBER')",
-        (list(ROLES),),
-    )
-    missing = sorted(set(ROLES) - {str(name) for (name,) in found})
+    from ledger import migrate
+
+    missing = migrate.roles_not_held(connection)
     if missing:
         todo = f"as a superuser: GRANT {', '.join(missing)} TO {connection.info.user}"
         return Check("roles", FAILED, f"the login is no member of {', '.join(missing)}", todo)
-    row = connection.execute(
-        "SELECT r.name, t.name FROM unnest(%s::text[]) AS r (name), unnest(%s::text[]) AS t (name)"
-        " WHERE has_table_privilege(r.name, 'public.' || t.name,"
-        " 'INSERT, UPDATE, DELETE, TRUNCATE') LIMIT 1",
-        (list(ROLES[1:]), list(LOG_TABLES)),
-    ).fetchone()
-    if row is not None:
-        role, table = row
+    found = migrate.writes_past_the_append(connection)
+    if found is not None:
+        role, table = found
         todo = f"REVOKE ALL ON {table} FROM {role}; GRANT SELECT again"
         return Check("roles", FAILED, f"{role} may write into the log directly: {table}", todo)
     return Check("roles", OK, "all four are there, and none writes past the append functions")
 
 
 def _keys(settings: Settings, connection: psycopg.Connection[Any]) -> Check:
-    from api.process import log_keys
-    from api.process.secret_files import SecretUnreadable
+    from api.process import key_files
+    from api.process.secret_files import SecretUnreadable, folder_of
 
-    folder = settings.data_dir / "keys"
+    folder = folder_of(settings.data_dir)
     try:
-        found = log_keys.examine(connection, folder, settings.log_origin)
+        found = key_files.examine(connection, folder, settings.log_origin)
     except SecretUnreadable as error:
         return Check("keys", FAILED, str(error), "see `tallystick keys check`")
     wrong = [each for each in found if each.is_wrong]
@@ -205,13 +186,10 @@ def _keys(settings: Settings, connection: psycopg.Connection[Any]) -> Check:
 
 
 def _clock(connection: psycopg.Connection[Any]) -> Check:
-    before = time.time_ns() // 1_000
-    row = connection.execute(
-        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,"
-        " (SELECT recorded_us FROM public.market_events ORDER BY notification_id DESC LIMIT 1)"
-    ).fetchone()
-    assert row is not None
-    now_us, last_us = int(row[0]), row[1]
+    from ledger.log import durable, market
+
+    last_us, before = market.last_recorded_us(connection), time.time_ns() // 1_000
+    now_us = durable.clock_us(connection)
     after = time.time_ns() // 1_000
     off_us = max(before - now_us, now_us - after, 0)
     if last_us is not None and last_us > after + CLOCK_US_MAX:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +17,8 @@ from cli.settings import ConfigFile, DataDir, in_force
 from cli.terminal import AnswerIsNo, AsJson, InputUnusable, columns, facts, group, note, tell
 
 if TYPE_CHECKING:
-    from api.process.log_keys import Finding
-    from api.process.service import Service
+    from api.process.key_files import Finding
     from api.settings import Settings
-    from domain.authority.log_key import LogKeyRotated
-    from ledger.tree.checkpoint import VerifierKey
 
 app = group(
     "keys", "The key files of this server: check, export, import, rotate.", "tallystick keys check"
@@ -46,9 +44,11 @@ def check(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson =
 
     Run it after a restore, before the server starts.
     """
+    from api.process.secret_files import folder_of
+
     settings = in_force(config, data_dir=data_dir)
     found = _examined(settings)
-    folder, wrong = _folder(settings), [each for each in found if each.is_wrong]
+    folder, wrong = folder_of(settings.data_dir), [each for each in found if each.is_wrong]
     rows = [{"file": each.file, "state": each.state, "why": each.why} for each in found]
     told = {"folder": str(folder), "ok": not wrong, "files": rows}
     tell(told, columns(rows, ("file", "state", "why")), as_json=as_json)
@@ -72,23 +72,23 @@ def export(
 
     Keep the file apart from the backups of the database, and the passphrase apart from the file.
     """
-    from datetime import UTC, datetime
-
-    from api.process import key_export, log_keys
+    from api.door.moments import moment
+    from api.process import key_export, key_files, secret_files
+    from contracts.durable_file import entry_to_disk
 
     settings = in_force(config, data_dir=data_dir)
     if file.exists():
         raise InputUnusable(f"{file} is there already: name a new file")
-    folder, files = _folder(settings), dict[str, str]()
-    for name in log_keys.CARRIED:
+    folder, files = secret_files.folder_of(settings.data_dir), dict[str, str]()
+    for name in key_files.CARRIED:
         if (folder / name).exists():
             files[name] = (folder / name).read_text(encoding="ascii")
-    if log_keys.HEADS in files:
-        last = log_keys.last_head(files[log_keys.HEADS])
-        files[log_keys.HEADS] = "" if last is None else f"{last[0]} {last[1]}\n"
+    if key_files.HEADS in files:
+        last = key_files.last_head(folder / key_files.HEADS, settings.log_origin)
+        files[key_files.HEADS] = "" if last is None else last.line
     if not files:
         raise InputUnusable(f"{folder} has no key files: give the server's --data-dir")
-    made_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    made_at = moment(time.time_ns() // 1_000)
     sealed = key_export.seal(
         settings.log_origin, files, _passphrase(passphrase_file, twice=True), made_at
     )
@@ -97,6 +97,7 @@ def export(
         out.write(sealed)
         out.flush()
         os.fsync(out.fileno())
+    entry_to_disk(file.parent)
     result = {"file": str(file), "origin": settings.log_origin, "files": sorted(files)}
     tell(result, facts(result), as_json=as_json)
 
@@ -113,18 +114,20 @@ def import_(
 
     Refused, with nothing written, when a file there holds another key. Run it while no server runs.
     """
-    from api.process import key_export, log_keys, secret_files
+    from api.process import key_export, secret_files
+    from ledger.tree.checkpoint import append_head, remembered
 
     settings = in_force(config, data_dir=data_dir)
     header, files = key_export.open_export(_read(file), _passphrase(passphrase_file, twice=False))
-    if header["origin"] != settings.log_origin:
+    origin = settings.log_origin
+    if header["origin"] != origin:
         raise AnswerIsNo(
             f"these are keys of the log {header['origin']}, and TALLYSTICK_LOG_ORIGIN is"
-            f" {settings.log_origin}: set it, or take another file"
+            f" {origin}: set it, or take another file"
         )
-    folder = secret_files.folder_of(settings.data_dir)
+    folder = secret_files.made_folder(settings.data_dir)
     with _no_signer(folder):
-        states = {name: _state(folder, name, text) for name, text in files.items()}
+        states = {name: _state(folder, name, text, origin) for name, text in files.items()}
         other = sorted(name for name, state in states.items() if state == "other")
         if other:
             raise AnswerIsNo(
@@ -134,9 +137,9 @@ def import_(
             )
         for name, state in states.items():
             if state == "written":
-                secret_files.make(folder / name, files[name])
+                _make(folder / name, files[name])
             elif state == "later":
-                _remember(folder / log_keys.HEADS, files[name])
+                append_head(folder / name, next(remembered(files[name], origin)))
     result = {"folder": str(folder), "files": states}
     tell(result, facts(result), as_json=as_json)
     note("Next: `tallystick keys check` compares them with the log.")
@@ -159,19 +162,18 @@ def make(
     """
     import secrets
 
-    from api.process import log_keys, secret_files
+    from api.process import key_files, secret_files
 
     contents = {
-        log_keys.SEALING: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
-        log_keys.SERVER: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
-        log_keys.HEADS: "",
+        key_files.SEALING: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
+        key_files.SERVER: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
+        key_files.HEADS: "",
     }
     if name not in contents:
         raise InputUnusable(f"{name}: one of {', '.join(contents)}")
-    folder = secret_files.folder_of(in_force(config, data_dir=data_dir).data_dir)
-    if (folder / name).exists():
-        raise AnswerIsNo(f"{folder / name} is there: nothing was made. Move it away first")
-    secret_files.make(folder / name, contents[name])
+    folder = secret_files.made_folder(in_force(config, data_dir=data_dir).data_dir)
+    with _no_signer(folder):
+        _make(folder / name, contents[name])
     result = {"file": str(folder / name)}
     tell(result, facts(result), as_json=as_json)
 
@@ -180,7 +182,9 @@ def make(
 def rotate(
     overlap_days: Annotated[
         int,
-        typer.Option(min=0, max=90, help="So long the old key signs heads too; 0: it was stolen."),
+        typer.Option(
+            min=0, help="So long the old key signs heads too, at most 90; 0: it was stolen."
+        ),
     ] = OVERLAP_DAYS,
     lost: Annotated[
         str | None,
@@ -199,105 +203,34 @@ def rotate(
     The old key signs the announcement, so an auditor with the old key follows to the new one.
     Stop every server and the timers first. A run that was interrupted is ended by the next one.
     """
-    from api.process import log_keys, secret_files
+    from api.door.moments import moment
+    from api.process import key_files, key_rotation, secret_files
     from api.process.service import Service
-    from contracts.durable_file import sync_folder
+    from domain.duration import DAY_US
     from ledger.tree.checkpoint import parse_verifier_key
 
     settings = in_force(config, data_dir=data_dir)
-    folder = secret_files.folder_of(settings.data_dir)
+    folder = secret_files.made_folder(settings.data_dir)
     given = None if lost is None else parse_verifier_key(lost).public
-    if lost is not None and (folder / log_keys.SIGNER).exists():
-        raise InputUnusable(f"--lost: {folder / log_keys.SIGNER} is there")
-    if lost is None and not (folder / log_keys.SIGNER).exists():
-        raise InputUnusable(f"{folder / log_keys.SIGNER} is missing: import it, or give --lost KEY")
-    known = frozenset({log_keys.SIGNER})
+    signer = folder / key_files.SIGNER
+    if lost is not None and signer.exists():
+        raise InputUnusable(f"--lost: {signer} is there")
+    if lost is None and not signer.exists():
+        raise InputUnusable(f"{signer} is missing: import it, or give --lost KEY")
+    known = frozenset({key_files.SIGNER})
     with _no_signer(folder), Service.open(settings, lost=known) as service:
-        told = _rotated(service, folder, given, overlap_days)
-        os.replace(folder / log_keys.NEXT_SIGNER, folder / log_keys.SIGNER)
-        sync_folder(folder)
+        told = key_rotation.rotate(service, given, overlap_days * DAY_US)
     result = {
         "rotation": told.number,
         "verifier_key": _verifier(told.origin, told.new_key),
         "replaces": _verifier(told.origin, told.old_key),
         "old_key_signed": told.old_signature is not None,
-        "old_key_signs_until": moment_of(told.until_us),
+        "old_key_signs_until": moment(told.until_us),
     }
     tell(result, facts(result), as_json=as_json)
     note(
         "Export the keys again (`tallystick keys export`), and tell auditors the new verifier key."
     )
-
-
-def moment_of(at_us: int) -> str:
-    """A moment as the API tells it."""
-    from api.door.moments import moment
-
-    return moment(at_us)
-
-
-def _rotated(service: Service, folder: Path, lost: bytes | None, days: int) -> LogKeyRotated:
-    """The fact of the rotation. The next key is on disk before the log names it, and the old one
-    has another name before the next takes its own: a second run ends what is interrupted.
-    """
-    from nacl.signing import SigningKey
-
-    from api.process import log_keys, secret_files
-    from contracts.durable_file import sync_folder
-    from domain.authority.log_key import LOG_KEYS, RotateLogKey, rotation_text
-    from domain.duration import DAY_US
-    from ledger.tree.checkpoint import VerifierKey
-
-    state = service.ledger.world().state(LOG_KEYS)
-    following = SigningKey(secret_files.read_or_make(folder / log_keys.NEXT_SIGNER))
-    sync_folder(folder)  # a run that was killed may have made it, and not come so far
-    new_key = bytes(following.verify_key).hex()
-    if state.last is None or state.last.new_key != new_key:
-        number, origin = len(state.rotations) + 1, service.settings.log_origin
-        now_us = service.clock.now_us()
-        until_us = now_us + (0 if lost is not None else days * DAY_US)
-        old = None if lost is not None else SigningKey(secret_files.read(folder / log_keys.SIGNER))
-        old_key = (lost if old is None else bytes(old.verify_key)) or b""
-        _require_signed_by(service, VerifierKey(origin, old_key))
-        text = rotation_text(origin, number, old_key.hex(), new_key, until_us).encode()
-        command = RotateLogKey(
-            number=number,
-            origin=origin,
-            old_key=old_key.hex(),
-            new_key=new_key,
-            until_us=until_us,
-            old_signature=None if old is None else old.sign(text).signature.hex(),
-            new_signature=following.sign(text).signature.hex(),
-            at_us=now_us,
-        )
-        service.ledger.handle(command, key=None, now_us=now_us)
-        state = service.ledger.world().state(LOG_KEYS)
-    assert state.last is not None
-    path = folder / log_keys.SIGNER
-    if path.exists() and SigningKey(secret_files.read(path)).verify_key != following.verify_key:
-        aside = folder / f".{log_keys.OLD_SIGNER}"
-        aside.unlink(missing_ok=True)
-        os.link(path, aside)
-        os.replace(aside, folder / log_keys.OLD_SIGNER)
-        sync_folder(folder)
-    return state.last
-
-
-def _require_signed_by(service: Service, key: VerifierKey) -> None:
-    """That the newest head is of this key, before anything is announced. Raises AnswerIsNo."""
-    from ledger.tree import trees
-    from ledger.tree.checkpoint import NoteInvalid, open_checkpoint
-
-    with service.connect() as connection:
-        signed, done = trees.latest_checkpoint(connection), trees.rotations(connection)
-    if signed is None or (done and signed[0] < done[-1].position and done[-1].new == key):
-        return
-    try:
-        open_checkpoint(signed[1], key)
-    except NoteInvalid:
-        raise AnswerIsNo(
-            f"the newest head of the log, of {signed[0]} facts, is not signed by {key}"
-        ) from None
 
 
 @app.command(epilog="Example: tallystick keys announced --json")
@@ -316,64 +249,59 @@ def _verifier(origin: str, public: str) -> str:
     return str(VerifierKey(origin, bytes.fromhex(public)))
 
 
-def _folder(settings: Settings) -> Path:
-    return settings.data_dir / "keys"
-
-
 def _examined(settings: Settings) -> list[Finding]:
     """Each file against the log; the database is read, and never migrated."""
     import psycopg
 
-    from api.process import log_keys
-    from cli.this_machine import database, require_database
+    from api.process import key_files, secret_files
+    from cli.this_machine import database
 
-    require_database(settings)
     with database(settings) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         try:
-            return log_keys.examine(connection, _folder(settings), settings.log_origin)
+            return key_files.examine(
+                connection, secret_files.folder_of(settings.data_dir), settings.log_origin
+            )
         except psycopg.errors.UndefinedTable:
             raise AnswerIsNo(
                 "this database has no log yet: `tallystick migrate` makes one"
             ) from None
 
 
-def _state(folder: Path, name: str, text: str) -> str:
+def _state(folder: Path, name: str, text: str, origin: str) -> str:
     """What an import does with one file: written, there, later (a head), or other (refused)."""
-    from api.process import log_keys
+    from api.process import key_files
+    from ledger.tree.checkpoint import remembered
 
     path = folder / name
-    if name not in log_keys.CARRIED:
+    if name not in key_files.CARRIED:
         raise InputUnusable(f"{name} is no key file of this version")
     if not path.exists():
         return "written"
-    here = path.read_text(encoding="ascii", errors="replace")
-    if name != log_keys.HEADS:
+    if name != key_files.HEADS:
+        here = path.read_text(encoding="ascii", errors="replace")
         return "there" if here.strip() == text.strip() else "other"
-    mine, theirs = log_keys.last_head(here), log_keys.last_head(text)
-    if theirs is None or (mine is not None and mine[0] > theirs[0]):
+    mine, theirs = key_files.last_head(path, origin), next(remembered(text, origin), None)
+    if theirs is None or (mine is not None and mine.size > theirs.size):
         return "there"
-    if mine is None or mine[0] < theirs[0]:
+    if mine is None or mine.size < theirs.size:
         return "later"
     return "there" if mine == theirs else "other"
 
 
-def _remember(heads: Path, line: str) -> None:
-    """Append a head that was signed elsewhere, on disk; a last line that a crash cut is closed as
-    the signer closes it.
-    """
-    with heads.open("r+b") as file:
-        content = file.read()
-        file.write((b" void\n" if content and content[-1:] != b"\n" else b"") + line.encode())
-        file.flush()
-        os.fsync(file.fileno())
+def _make(path: Path, content: str) -> None:
+    """Raises AnswerIsNo: it is there, made by another process perhaps a moment ago."""
+    from api.process import secret_files
+
+    if not secret_files.make(path, content):
+        raise AnswerIsNo(f"{path} is there: it was not made. Move it away first")
 
 
 @contextmanager
 def _no_signer(folder: Path) -> Generator[None, None, None]:
     """That no process signs heads now. Raises AnswerIsNo."""
-    from api.process import log_keys
+    from api.process import key_files
 
-    path = folder / log_keys.HEADS
+    path = folder / key_files.HEADS
     if not path.exists():
         yield
         return

@@ -11,15 +11,19 @@ the offline verifier, which know Ed25519; here only what they are about is judge
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from domain.authority.reasons import AuthorityReason
+from domain.duration import DAY_US
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 KIND = "log_key"
 FACT = "log_key.rotated.v1"
+OVERLAP_MAX_US = 90 * DAY_US
+"""So long two keys may sign: a key that was replaced is not guarded for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +74,25 @@ def rotation_text(origin: str, number: int, old_key: str, new_key: str, until_us
     return f"tallystick/log-key/v1\n{origin}\n{number}\n{old_key}\n{new_key}\n{until_us}\n"
 
 
+def in_turn(number: int, old_key: str, announced: Sequence[str]) -> bool:
+    """Whether a rotation follows those that announced these keys. Which key a log has first is not
+    announced.
+    """
+    return number == len(announced) + 1 and (not announced or old_key == announced[-1])
+
+
 def evolve(state: LogKeys, fact: LogKeyRotated) -> LogKeys:
     assert fact.number == len(state.rotations) + 1, fact
     return LogKeys((*state.rotations, fact))
 
 
 def decide_rotate(command: RotateLogKey, world: World) -> list[Change]:
-    """Raises Refused: LOG_KEY_STATE."""
+    """Raises Refused: LOG_KEY_STATE, LOG_KEY_OVERLAP."""
     state = world.state(LOG_KEYS)
     last, used = state.last, {one.old_key for one in state.rotations}
     current = command.old_key if last is None else last.new_key
     if (
-        command.number != len(state.rotations) + 1
-        or command.old_key != current
+        not in_turn(command.number, command.old_key, [one.new_key for one in state.rotations])
         or command.new_key in used | {current}
         or command.until_us < command.at_us
         or (command.old_signature is None and command.until_us != command.at_us)
@@ -90,6 +100,8 @@ def decide_rotate(command: RotateLogKey, world: World) -> list[Change]:
         raise Refused(
             AuthorityReason.LOG_KEY_STATE, number=len(state.rotations), current_key=current
         )
+    if command.until_us - command.at_us > OVERLAP_MAX_US:
+        raise Refused(AuthorityReason.LOG_KEY_OVERLAP, latest_us=command.at_us + OVERLAP_MAX_US)
     fact = LogKeyRotated(
         number=command.number,
         origin=command.origin,

@@ -27,6 +27,7 @@ class AuthorityReason(Reason):
     KEY_RECOVERY_UNKNOWN = "key_recovery_unknown"
     KEY_RECOVERY_STATE = "key_recovery_state"
     LOG_KEY_STATE = "log_key_state"
+    LOG_KEY_OVERLAP = "log_key_overlap"
 
 
 REASONS = tuple(AuthorityReason)

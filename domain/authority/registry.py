@@ -18,5 +18,5 @@ FACTS: dict[str, type[Any]] = {
     "key_recovery.announced.v1": key_recovery.KeyRecoveryAnnounced,
     "key_recovery.cancelled.v1": key_recovery.KeyRecoveryCancelled,
     "key_recovery.ended.v1": key_recovery.KeyRecoveryEnded,
-    "log_key.rotated.v1": log_key.LogKeyRotated,
+    log_key.FACT: log_key.LogKeyRotated,
 }

@@ -191,23 +191,27 @@ def asked_ppm(name: str) -> tuple[int, int]:
 
 def is_possible(table: Table, held: Held, profile: Profile, start: int) -> bool:
     """Whether an instance of the profile can begin at `start` beside those held."""
-    if start not in profile.starts or _count_of(held, profile) >= profile.most:
-        return False
-    if _compute_of(table, held) + profile.compute > table.compute:
-        return False
-    taken = _taken_of(table, held)
-    return not taken & _mask(start, profile.memory)
+    return start in _starts(held, profile, *_left(table, held))
 
 
 def placements(table: Table, held: Held) -> Iterator[Instance]:
-    """Every placement that is possible now, each looked at by itself."""
-    compute, taken = table.compute - _compute_of(table, held), _taken_of(table, held)
+    """Every placement that is possible now, were it the only one."""
+    left = _left(table, held)
     for profile in table.profiles:
-        if profile.compute > compute or _count_of(held, profile) >= profile.most:
-            continue
-        for start in profile.starts:
-            if not taken & _mask(start, profile.memory):
-                yield Instance(start, profile.name)
+        for start in _starts(held, profile, *left):
+            yield Instance(start, profile.name)
+
+
+def _left(table: Table, held: Held) -> tuple[int, int]:
+    """Slices of compute that are free, and the mask of the slices of memory that are taken."""
+    return table.compute - _compute_of(table, held), _taken_of(table, held)
+
+
+def _starts(held: Held, profile: Profile, compute: int, taken: int) -> list[int]:
+    """Where an instance of the profile can begin, with this left by those held."""
+    if profile.compute > compute or _count_of(held, profile) >= profile.most:
+        return []
+    return [start for start in profile.starts if not taken & _mask(start, profile.memory)]
 
 
 def place(table: Table, held: Held, name: str) -> int:
@@ -248,8 +252,7 @@ def starts_by_choice(table: Table, held: Held, profile: Profile) -> tuple[int, .
     def room(start: int) -> tuple[int, int]:
         return remaining(table, held | {Instance(start, profile.name)}), start
 
-    starts = (one for one in profile.starts if is_possible(table, held, profile, one))
-    return tuple(sorted(starts, key=room, reverse=True))
+    return tuple(sorted(_starts(held, profile, *_left(table, held)), key=room, reverse=True))
 
 
 def remaining(table: Table, held: Held) -> int:

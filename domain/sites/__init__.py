@@ -8,6 +8,7 @@ __all__ = (
     "device_config",
     "edge_device",
     "inference",
+    "names",
     "paths",
     "reasons",
     "registry",

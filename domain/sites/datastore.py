@@ -76,7 +76,7 @@ class RemoveDatastore:
 
 NFS, SMB = "nfs", "smb"
 DATASTORE_KINDS = (NFS, SMB)
-_HOST = re.compile(r"[0-9A-Za-z]([0-9A-Za-z.:-]{0,251}[0-9A-Za-z])?", re.ASCII)
+HOST = re.compile(r"[0-9A-Za-z]([0-9A-Za-z.:-]{0,251}[0-9A-Za-z])?", re.ASCII)
 """A host name or an IP address: no user, no port, no path."""
 
 
@@ -183,7 +183,7 @@ def _require_told(command: AddDatastore) -> None:
         raise _invalid("name", NAME_RULE)
     if command.kind not in DATASTORE_KINDS:
         raise _invalid("kind", "nfs or smb")
-    if _HOST.fullmatch(command.address) is None:
+    if HOST.fullmatch(command.address) is None:
         raise _invalid("address", "a host name or an IP address alone")
     if command.has_login != (command.kind == SMB):
         raise _invalid("user", "user and password of an smb server, and none of nfs")

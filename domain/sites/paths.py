@@ -20,6 +20,8 @@ from domain.sites.reasons import SitesReason
 
 PATH_CHARACTERS_MAX = 500
 _PART = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.+@=-]{0,99}", re.ASCII)
+PLACES = "/data"
+"""Folders of stores are mounted below it, beside the folders of the system and of the job."""
 _POINTERS = (".lnk", ".url", ".symlink", ".desktop")
 """Ends of names that some systems follow like a link."""
 
@@ -59,3 +61,10 @@ def joined(root: str, asked: str) -> str:
     found = below if asked == "/" else below + asked
     assert found == below or found.startswith(f"{below}/"), (root, asked)
     return found or "/"
+
+
+def place_of(use: str, name: str, asked: str) -> str:
+    """Where work finds a folder of a store: `/data/input/renders/subdir2`. Raises Refused:
+    PATH_REFUSED.
+    """
+    return joined(f"{PLACES}/{use}/{name}", asked)

@@ -73,10 +73,9 @@ _KEEP_ATTEMPT = """
     INSERT INTO chain_attempt (hash, intent_id, ordinal, raw, max_fee, tip, block, is_cancel)
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (hash) DO NOTHING
 """
-_UNFINISHED = """
-    SELECT id FROM chain_intent WHERE state NOT IN ('final', 'cancelled', 'failed')
-    ORDER BY nonce NULLS LAST, id
-"""
+_OF_UNFINISHED = "FROM chain_intent WHERE state NOT IN ('final', 'cancelled', 'failed')"
+_UNFINISHED = f"SELECT id {_OF_UNFINISHED} ORDER BY nonce NULLS LAST, id"
+_COUNT_UNFINISHED = f"SELECT count(*) {_OF_UNFINISHED}"
 
 
 @contextmanager
@@ -354,9 +353,7 @@ def followed(connection: Connection) -> list[tuple[str, int, int]]:
 
 def count_unfinished(connection: Connection) -> int:
     """Transactions that are not final yet."""
-    row = connection.execute(
-        "SELECT count(*) FROM chain_intent WHERE state NOT IN ('final', 'cancelled', 'failed')"
-    ).fetchone()
+    row = connection.execute(_COUNT_UNFINISHED).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -12,12 +12,10 @@ from typing import Any
 
 import psycopg
 
+from ledger.books.books import BY_ASSET
+
 Connection = psycopg.Connection[Any]
 
-_UNBALANCED = """
-    SELECT asset, sum(side * units::numeric)::bigint FROM public.account
-    GROUP BY asset ORDER BY asset
-"""
 _CREDITS = r"""
     SELECT kind, sum(units)::bigint FROM (
         SELECT units, CASE
@@ -36,7 +34,7 @@ _CREDITS = r"""
 
 def unbalanced(connection: Connection) -> dict[str, int]:
     """Debits less credits by asset, in its units; anything but 0 is a bug."""
-    return dict(connection.execute(_UNBALANCED).fetchall())
+    return {asset: int(units) for asset, units in connection.execute(BY_ASSET)}
 
 
 def credits_by_kind(connection: Connection) -> dict[str, int]:

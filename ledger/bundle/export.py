@@ -32,8 +32,8 @@ from ledger.bundle.shape import (
     pretty,
     result_root,
 )
-from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
-from ledger.tree import trees
+from ledger.log.chain import GENESIS_MARKET, genesis_usage
+from ledger.tree import rows, trees
 from ledger.tree.checkpoint import Checkpoint, VerifierKey
 from ledger.tree.cut import LaneRecord
 from ledger.tree.log_keys import open_by_any
@@ -41,15 +41,6 @@ from ledger.tree.trees import rotations
 from ledger.tree.walk import RowWrong, Walk
 
 Connection = psycopg.Connection[Any]
-
-_MARKET_ROWS = """
-    SELECT notification_id, originator_id, originator_version, topic, state, leaf, chain
-    FROM market_events WHERE notification_id <= %s ORDER BY notification_id
-"""
-_USAGE_ROWS = """
-    SELECT lane, position, node_id, node_seq, name, body, leaf, chain, flags, recorded_us
-    FROM usage_event WHERE lane = %s AND position <= %s ORDER BY position
-"""
 
 
 class NothingSigned(Exception):
@@ -131,8 +122,8 @@ def _write(
 ) -> Exported:
     checkpoint, key = open_by_any(note, key, rotations(conn))
     notes = MarketNotes()
-    rows = _market_rows(conn, checkpoint, notes)
-    files = parquet.write_log(root, "log/market", parquet.MARKET, rows)
+    market = _market_rows(conn, checkpoint, notes)
+    files = parquet.write_log(root, "log/market", parquet.MARKET, market)
     cut = notes.pins[-1] if notes.pins else None
     for record in cut.lanes if cut else ():
         usage = _usage_rows(conn, record)
@@ -183,12 +174,11 @@ def _market_rows(
 ) -> Iterator[parquet.Row]:
     walk = Walk(GENESIS_MARKET)
     try:
-        for position, stream, version, name, body, leaf, chain in _stream(
-            conn, _MARKET_ROWS, (checkpoint.size,)
+        for position, stream, version, name, body, *hashes in rows.market(
+            conn, walk, checkpoint.size
         ):
-            walk.step(position, market_leaf(stream, version, name, body), leaf, chain)
             notes.take(position, name, body)
-            yield position, stream.bytes, version, name, body, leaf, chain
+            yield position, stream.bytes, version, name, body, *hashes
     except RowWrong as wrong:
         raise ExportRefused("market", wrong.position, wrong.what) from None
     except BodyWrong as wrong:
@@ -202,24 +192,13 @@ def _market_rows(
 def _usage_rows(conn: Connection, record: LaneRecord) -> Iterator[parquet.Row]:
     log, walk = f"usage/{record.lane}", Walk(genesis_usage(record.lane))
     try:
-        for row in _stream(conn, _USAGE_ROWS, (record.lane, record.size)):
-            lane, position, node_id, node_seq, name, body, leaf, chain, _, _ = row
-            computed = usage_leaf(lane, node_id, node_seq, body, name.encode())
-            walk.step(position, computed, leaf, chain)
-            yield row
+        yield from rows.usage(conn, walk, record.lane, record.size)
     except RowWrong as wrong:
         raise ExportRefused(log, wrong.position, wrong.what) from None
     if walk.position != record.size:
         raise ExportRefused(log, walk.position + 1, "missing, though it was pinned")
     if walk.head != record.head or walk.tree.root() != record.root:
         raise ExportRefused(log, walk.position, "these reports are not those that were pinned")
-
-
-def _stream(conn: Connection, query: str, parameters: tuple[int, ...]) -> Iterator[parquet.Row]:
-    """Rows of a query, a group at a time, by a cursor on the server."""
-    with conn.cursor("export", binary=True) as cursor:
-        cursor.itersize = parquet.GROUP_ROWS
-        yield from cursor.execute(query.encode(), parameters)
 
 
 def read_epoch_files(folder: Path, ending: str = ".json") -> dict[int, bytes]:

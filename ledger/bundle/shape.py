@@ -19,6 +19,7 @@ from hashlib import sha256
 from typing import Any
 
 from domain.authority.log_key import FACT as LOG_KEY_FACT
+from domain.authority.log_key import in_turn
 from domain.metering.report import LANES
 from domain.nesting import read_json
 from ledger.bundle.authority import FACTS as AUTHORITY_FACTS
@@ -133,9 +134,8 @@ class MarketNotes:
             raise BodyWrong(f"{name}: {error!r}") from None
 
     def _take_log_key(self, one: Rotation) -> None:
-        if one.number != len(self.log_keys) + 1 or (
-            self.log_keys and one.old_key != self.log_keys[-1].new_key
-        ):
+        announced = [rotation.new_key.hex() for rotation in self.log_keys]
+        if not in_turn(one.number, one.old_key.hex(), announced):
             raise ValueError("a rotation out of turn")
         self.log_keys.append(one)
 

@@ -269,7 +269,7 @@ class _Verification:
     def _open_checkpoint(self, key: VerifierKey) -> None:
         try:
             note = (self.directory / CHECKPOINT_FILE).read_text(encoding="utf-8")
-            self.checkpoint = self._opened(CHECKPOINT_FILE, note, key)
+            self.checkpoint = self._head_of(CHECKPOINT_FILE, note, key)
         except (OSError, ValueError) as error:
             self.bad(CHECKPOINT_FILE, str(error))
             return
@@ -280,7 +280,7 @@ class _Verification:
         if self.manifest.get("origin") != self.checkpoint.origin:
             self.bad(MANIFEST_FILE, "says another origin than the checkpoint")
 
-    def _opened(self, where: str, note: str, key: VerifierKey) -> Checkpoint:
+    def _head_of(self, where: str, note: str, key: VerifierKey) -> Checkpoint:
         """The head of a note, whose signature waits: a rotation of the log's key may join it to
         this key, or may have ended this key, and only the facts can say so. Raises NoteInvalid.
         """
@@ -317,7 +317,7 @@ class _Verification:
         try:
             text = root.read_text(encoding="utf-8")
             published = (
-                self._opened(PUBLISHED, text, key) if "\n\n" in text else parse_checkpoint(text)
+                self._head_of(PUBLISHED, text, key) if "\n\n" in text else parse_checkpoint(text)
             )
             if published.origin != key.name:
                 raise NoteInvalid(f"of another log: {published.origin}")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, Connection, sql
 from psycopg.abc import RV, PQGen
 from psycopg.errors import Diagnostic
 from psycopg.rows import AsyncRowFactory, Row, RowFactory, tuple_row
@@ -115,3 +115,39 @@ def wait_for_standbys(connection: Connection[Any]) -> None:
 async def wait_for_standbys_async(connection: AsyncConnection[Any]) -> None:
     """`wait_for_standbys` for an event loop."""
     await connection.execute(_WAIT)
+
+
+# --- what the server promises, and who streams from it ----------------------------------------
+
+
+def setting(connection: Connection[Any], name: str) -> str:
+    """A setting of PostgreSQL, as this connection has it."""
+    row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def clock_us(connection: Connection[Any]) -> int:
+    """The clock of the database's machine."""
+    row = connection.execute(
+        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def wait_for(connection: Connection[Any], standby: str) -> None:
+    """From now on every commit waits for the standby of this name; for none, if it is empty."""
+    connection.execute(
+        sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(sql.Literal(standby))
+    )
+    connection.execute("SELECT pg_reload_conf()")
+
+
+def make_slot(connection: Connection[Any], name: str) -> None:
+    """PostgreSQL keeps its WAL from here on until the slot's reader has it. Once is enough."""
+    connection.execute(
+        "SELECT pg_create_physical_replication_slot(%s, true) WHERE NOT EXISTS"
+        " (SELECT FROM pg_replication_slots WHERE slot_name = %s)",
+        (name, name),
+    )

@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, LiteralString, Protocol, cast
 from uuid import UUID
 
+import psycopg
 from eventsourcing.application import AggregateNotFoundError, Application
 from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import (
@@ -32,6 +33,7 @@ from eventsourcing.persistence import (
     StoredEvent,
 )
 from eventsourcing.utils import Environment
+from psycopg.errors import ReadOnlySqlTransaction
 
 from domain import rules as market_rules
 from domain.stream import Change, S, Stream, World
@@ -387,10 +389,14 @@ class Market(Application[UUID]):
         held = self._projector(stream.kind)(None, events)
         assert held is not None, "a snapshot of a stream without facts"
         # A server that records nothing leaves it to one that does.
-        with suppress(InternalError), self.datastore.get_connection() as connection:
-            connection.execute(
-                "DELETE FROM market_snapshots WHERE originator_id = %s", (stream.uuid,)
-            )
+        try:
+            with self.datastore.get_connection() as connection:
+                connection.execute(
+                    "DELETE FROM market_snapshots WHERE originator_id = %s", (stream.uuid,)
+                )
+        except InternalError as error:
+            if not isinstance(error.__cause__, ReadOnlySqlTransaction):
+                raise
         return cast("Held", held)
 
     def _snapshots(self, ids: Sequence[UUID]) -> dict[int, Held]:
@@ -441,6 +447,33 @@ class _Folded:
             self._held.move_to_end(held.originator_id)
             while len(self._held) > self.most:
                 self._held.popitem(last=False)
+
+
+Connection = psycopg.Connection[Any]
+
+
+def head(connection: Connection) -> int:
+    """The last position of the market log; 0 before the first fact."""
+    row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def first(connection: Connection) -> tuple[UUID, int, bytes] | None:
+    """Stream, version and bytes of the first fact; None before it."""
+    row = connection.execute(
+        "SELECT originator_id, originator_version, state FROM public.market_events"
+        " ORDER BY notification_id LIMIT 1"
+    ).fetchone()
+    return None if row is None else (row[0], row[1], bytes(row[2]))
+
+
+def last_recorded_us(connection: Connection) -> int | None:
+    """When the last fact was recorded; None before the first."""
+    row = connection.execute(
+        "SELECT recorded_us FROM public.market_events ORDER BY notification_id DESC LIMIT 1"
+    ).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _recorded(row: dict[str, Any]) -> Recorded:

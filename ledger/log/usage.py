@@ -263,7 +263,6 @@ class UsageLog:
         queue_bytes_max: int = QUEUE_BYTES_MAX,
     ) -> None:
         self.transactions = 0
-        self.reports = 0
         self._conninfo = conninfo
         self._now_us = now_us
         self._queue_reports_max = queue_reports_max
@@ -474,7 +473,6 @@ class UsageLog:
             # Found, not written now: of a row that no standby has yet nothing may be said.
             await wait_for_standbys_async(connection)
         self.transactions += 1
-        self.reports += len(items)
         return receipts
 
 

@@ -10,6 +10,7 @@ __all__ = (
     "proof",
     "prove",
     "recompute",
+    "rows",
     "trees",
     "walk",
 )

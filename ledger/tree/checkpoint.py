@@ -17,7 +17,7 @@ import base64
 import binascii
 import fcntl
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -64,6 +64,11 @@ class VerifierKey:
     def accepts(self, message: bytes, signature: bytes) -> bool:
         """Whether this key signed exactly these bytes."""
         return signed_by(self.public, message, signature)
+
+
+def verifier_of(seed: bytes, name: str) -> VerifierKey:
+    """The public half of the 32 bytes that sign for the log of this name."""
+    return VerifierKey(name, bytes(SigningKey(seed).verify_key))
 
 
 def signed_by(public_key: bytes, message: bytes, signature: bytes) -> bool:
@@ -176,6 +181,11 @@ class Checkpoint:
     def text(self) -> str:
         return f"{self.origin}\n{self.size}\n{_base64(self.root)}\n"
 
+    @property
+    def line(self) -> str:
+        """How the file of a signer remembers it: the size, a space and the root."""
+        return f"{self.size} {_base64(self.root)}\n"
+
 
 def parse_checkpoint(text: str) -> Checkpoint:
     """Read the text of a checkpoint note; extension lines are refused. Raises NoteInvalid."""
@@ -200,21 +210,54 @@ def open_checkpoint(note: str, key: VerifierKey) -> Checkpoint:
     return checkpoint
 
 
-def remembered(text: str) -> list[str]:
-    """The lines of a signer's file that count, oldest first: `<size> <base64 root>`. Of one that a
-    crash cut, and that was declared void after it, no signature left.
+# --- the file of the signer ------------------------------------------------------------------
+
+
+def remembered(text: str, origin: str) -> Iterator[Checkpoint]:
+    """The heads in the file of a signer, the newest first. A line that a crash cut counts as none,
+    open or declared void: its signature never left. Raises NoteInvalid at a line that is damaged.
     """
-    whole = text.split("\n")[:-1]
-    return [line for line in whole if line and not line.endswith(" void")]
+    for line in reversed(text.split("\n")[:-1]):
+        if line and not line.endswith(" void"):
+            size, _, root = line.partition(" ")
+            yield parse_checkpoint(f"{origin}\n{size}\n{root}\n")
+
+
+def append_head(path: Path, head: Checkpoint) -> None:
+    """Remember a head that was signed elsewhere, on disk. For a file that no signer holds now."""
+    file = os.open(path, os.O_RDWR | os.O_APPEND)
+    try:
+        _content(file)
+        _append(file, head.line)
+    finally:
+        os.close(file)
+
+
+def _content(file: int) -> str:
+    """All of it. The last line that a crash cut is declared void before another one follows it."""
+    with os.fdopen(os.dup(file), "rb") as reader:
+        reader.seek(0)
+        content = reader.read()
+    if content and not content.endswith(b"\n"):
+        _append(file, " void\n")
+    return content.decode("ascii", "replace")
+
+
+def _append(file: int, line: str) -> None:
+    data = line.encode()
+    while data:
+        data = data[os.write(file, data) :]
+    os.fsync(file)
 
 
 class Signer:
     """Signs the heads of one log, and never two histories.
 
-    Its file holds a line `<size> <base64 root>` for each head, on disk before the signature leaves.
+    Its file holds the `line` of each head, on disk before the signature leaves.
     One process holds it at a time. Use as a context manager. Opening raises BlockingIOError when
-    another process has the file, and SigningRefused when the file is damaged. `old`: the seed of
-    the key before, which signs beside this one until a moment.
+    another process has the file, FileNotFoundError where there is none (a new one has forgotten
+    what was signed, so none is made here), and SigningRefused when it is damaged. `old`: the seed
+    of the key before, which signs beside this one until a moment.
     """
 
     def __init__(
@@ -224,7 +267,7 @@ class Signer:
         self.origin = origin
         self._old = None if old is None else (SigningKey(old[0]), old[1])
         self._key = SigningKey(seed)
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.last = self._remember()
@@ -253,18 +296,19 @@ class Signer:
         return VerifierKey(self.origin, bytes(self._key.verify_key))
 
     def sign(
-        self, size: int, root: bytes, prove: Callable[[int], Sequence[bytes]], now_us: int = 0
+        self, size: int, root: bytes, prove: Callable[[int], Sequence[bytes]], now_us: int
     ) -> str:
         """The signed checkpoint note of this head.
 
         `prove(old size)` is the consistency proof from a smaller size to this one. The same head
-        gives the same note again. Raises SigningRefused and signs nothing when this head is not a
+        gives the same note again. Before the moment of the old key it signs, too, by `now_us`.
+        Raises SigningRefused and signs nothing when this head is not a
         later one of the same history.
         """
         new = Checkpoint(self.origin, size, root)
         if new != self.last:
             self._check(new, prove)
-            self._write(f"{size} {_base64(root)}\n")
+            _append(self._file, new.line)
             self.last = new
         note = sign_note(new.text, self.origin, self._key)
         if self._old is not None and now_us < self._old[1]:
@@ -282,26 +326,11 @@ class Signer:
             )
 
     def _remember(self) -> Checkpoint:
-        with os.fdopen(os.dup(self._file), "rb") as file:
-            file.seek(0)
-            content = file.read()
-        if content and not content.endswith(b"\n"):
-            # The last line was cut by a crash before it was on disk: its signature never left.
-            self._write(" void\n")
-        heads = remembered(content.decode("ascii", "replace"))
-        if not heads:
-            return Checkpoint(self.origin, 0, EMPTY_ROOT)
         try:
-            size, root = heads[-1].split(" ")
-            return parse_checkpoint(f"{self.origin}\n{size}\n{root}\n")
-        except ValueError as damage:
+            heads = remembered(_content(self._file), self.origin)
+            return next(heads, Checkpoint(self.origin, 0, EMPTY_ROOT))
+        except NoteInvalid as damage:
             raise SigningRefused(f"the signer's own file is damaged: {damage}") from damage
-
-    def _write(self, line: str) -> None:
-        data = line.encode()
-        while data:
-            data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
 
 
 def _base64(data: bytes) -> str:

@@ -11,7 +11,7 @@ Only reads, in one snapshot. What an export says of the same rows is `ledger/bun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,23 +20,12 @@ import psycopg
 from domain.metering.pin import UsagePinned
 from domain.metering.report import LANES
 from ledger.log import codec
-from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
-from ledger.tree import kept, merkle, trees
+from ledger.log.chain import GENESIS_MARKET, genesis_usage
+from ledger.tree import kept, merkle, rows, trees
 from ledger.tree.checkpoint import Checkpoint
 from ledger.tree.walk import RowWrong, Walk
 
 Connection = psycopg.Connection[Any]
-ROWS = 10_000
-"""Rows fetched together."""
-
-_MARKET = """
-    SELECT notification_id, originator_id, originator_version, topic, state, leaf, chain
-    FROM market_events ORDER BY notification_id
-"""
-_USAGE = """
-    SELECT position, node_id, node_seq, name, body, leaf, chain
-    FROM usage_event WHERE lane = %s ORDER BY position
-"""
 _MARKET_HEAD = "SELECT pos, hash FROM market_events_head"
 _LAST_PIN = """
     SELECT state FROM market_events WHERE topic = %s ORDER BY notification_id DESC LIMIT 1
@@ -128,13 +117,13 @@ def _walk(
 
     look()
     try:
-        for position, computed, leaf, chain, report in (
-            _market(conn) if is_market else _usage(conn, log)
-        ):
-            walk.step(position, computed, leaf, chain)
-            tiling.take(leaf)
-            if report is not None:
-                lane.take(*report)
+        for row in rows.market(conn, walk) if is_market else rows.usage(conn, walk, log):
+            if is_market:
+                tiling.take(row[5])
+            else:
+                _, _, node, number, _, body, leaf, *_ = row
+                tiling.take(leaf)
+                lane.take(node, number, body)
             look()
     except RowWrong as wrong:
         problems.append(f"{name}: {wrong}")
@@ -166,27 +155,3 @@ def _tree_heads(conn: Connection, problems: list[str]) -> dict[int, trees.TreeHe
         log: heads[0] if heads else trees.TreeHead(log, 0, merkle.EMPTY_ROOT)
         for log, heads in found.items()
     }
-
-
-Report = tuple[str, int, bytes]
-"""The node, its number of the report, the body."""
-Read = Iterator[tuple[int, bytes, bytes, bytes, Report | None]]
-
-
-def _market(conn: Connection) -> Read:
-    for position, stream, version, name, body, leaf, chain in _rows(conn, _MARKET, None):
-        yield position, market_leaf(stream, version, name, body), leaf, chain, None
-
-
-def _usage(conn: Connection, lane: int) -> Read:
-    for position, node, number, name, body, leaf, chain in _rows(conn, _USAGE, (lane,)):
-        computed = usage_leaf(lane, node, number, body, name.encode())
-        yield position, computed, leaf, chain, (node, number, body)
-
-
-def _rows(
-    conn: Connection, query: str, parameters: tuple[int, ...] | None
-) -> Iterator[tuple[Any, ...]]:
-    with conn.cursor("recompute", binary=True) as cursor:
-        cursor.itersize = ROWS
-        yield from cursor.execute(query.encode(), parameters)

@@ -20,7 +20,7 @@ from domain.metering.report import LANES
 from domain.nesting import read_json
 from ledger.log.durable import wait_for_standbys
 from ledger.tree import merkle
-from ledger.tree.checkpoint import Signer
+from ledger.tree.checkpoint import Signer, VerifierKey
 from ledger.tree.log_keys import Rotation
 
 MARKET = LANES
@@ -67,6 +67,10 @@ _KEEP_HEADS = """
     UPDATE tree_head t SET size = n.size, root = n.root
     FROM unnest(%s::int[], %s::bigint[], %s::bytea[]) AS n (log, size, root) WHERE t.log = n.log
 """
+
+
+class KeyReplaced(Exception):
+    """The log announced another key than the signer's: nothing was signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +142,9 @@ def tree(conn: Connection, log: int = MARKET, size: int | None = None) -> merkle
 def publish_checkpoint(conn: Connection, signer: Signer, now_us: int) -> str:
     """Sign the head the market tree has reached, keep the note and return it.
 
-    Raises SigningRefused like `Signer.sign`.
+    Raises SigningRefused like `Signer.sign`, and KeyReplaced.
     """
+    _require_in_force(conn, signer.verifier_key)
     wait_for_standbys(conn)  # of facts that no standby has, a head would bind us to a lost history
     reached = head(conn)
 
@@ -152,6 +157,17 @@ def publish_checkpoint(conn: Connection, signer: Signer, now_us: int) -> str:
         (reached.size, reached.root, note, now_us),
     )
     return note
+
+
+def _require_in_force(conn: Connection, key: VerifierKey) -> None:
+    """That the last rotation, if there was one, announced this key: a process that began before it
+    still holds the key that was replaced. Raises KeyReplaced.
+    """
+    announced = rotations(conn)
+    if announced and announced[-1].new != key:
+        raise KeyReplaced(
+            f"rotation {announced[-1].number} announced another key than the one held here"
+        )
 
 
 def latest_checkpoint(conn: Connection, size_max: int | None = None) -> tuple[int, str] | None:

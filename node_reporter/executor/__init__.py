@@ -5,6 +5,7 @@ sandboxed process or container, its log and its end come out.
 __all__ = (
     "bucket_store",
     "client",
+    "datastores",
     "docker",
     "executor",
     "launch",

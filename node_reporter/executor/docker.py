@@ -12,13 +12,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from node_reporter.executor import launch, nameless
 from node_reporter.executor.runner import Grant, NotStarted, RunnerUnusable, Using
 from node_reporter.executor.sandbox import close_outputs
+from node_reporter.executor.usage import groups_of
 
 CHECK_SECONDS_MAX = 10
 END_SECONDS_MAX = 30
@@ -105,13 +105,9 @@ class DockerRun:
         """Process and id of the container, once it runs."""
         if self._found is None:
             words = [self.docker, "inspect", "--format", "{{.State.Pid}} {{.Id}}", self.name]
-            with suppress(OSError, subprocess.TimeoutExpired):
-                told = subprocess.run(  # noqa: S603
-                    words, check=False, capture_output=True, timeout=CHECK_SECONDS_MAX
-                )
-                said = _INSPECTED.fullmatch(told.stdout.decode(errors="replace").strip())
-                if told.returncode == 0 and said is not None:
-                    self._found = int(said[1]), said[2]
+            said = _INSPECTED.fullmatch(_asked(words) or "")
+            if said is not None:
+                self._found = int(said[1]), said[2]
         return self._found
 
     def poll(self) -> int | None:
@@ -137,10 +133,9 @@ class DockerRun:
     def _processes(self) -> list[int]:
         """Of the container, where it runs on this machine."""
         found = self._inspected()
-        with suppress(OSError):
-            if found is not None and found[1] in Path(f"/proc/{found[0]}/cgroup").read_text():
-                return [found[0], *launch.descendants(found[0])]
-        return []
+        if found is None or not groups_of(*found):
+            return []
+        return [found[0], *launch.descendants(found[0])]
 
     def close(self) -> None:
         """What was pulled for this job goes with it, unless another job has the image too."""

@@ -25,8 +25,10 @@ from nacl.public import PublicKey, SealedBox
 
 from node_reporter.clock import Clock
 from node_reporter.executor.client import ExecutorClient, Said
+from node_reporter.executor.datastores import Datastores
 from node_reporter.executor.gpu_files import DeviceFiles
 from node_reporter.executor.job_log import JobLog
+from node_reporter.executor.nameless import BLOCK_BYTES
 from node_reporter.executor.runner import Bound, Grant, Limits, NotStarted, Run, Runner
 from node_reporter.executor.sandbox import PATH, JobUser, make_folder
 from node_reporter.executor.state import ExecutorSettings
@@ -124,6 +126,7 @@ class Executor:
         user: JobUser | None = None,
         devices: DeviceFiles | None = None,
         volumes: VolumeStore | None = None,
+        datastores: Datastores | None = None,
         used: Path | None = None,
         tell: Callable[[str], None] = lambda _line: None,
     ) -> None:
@@ -136,6 +139,7 @@ class Executor:
         self._user = user
         self._devices = devices or DeviceFiles()
         self._volumes = volumes
+        self._datastores = datastores
         self._used = used  # the folder where the reporter finds what work uses
         self._tell = tell
         self.jobs: dict[str, Job] = {}
@@ -222,6 +226,12 @@ class Executor:
             bound.append(Bound(folder, mount.path, mount.read_only))
         return tuple(bound)
 
+    def _stores(self, start: Start) -> tuple[Bound, ...]:
+        """The folders of datastores, mounted. Raises NotStarted."""
+        if start.stores and self._datastores is None:
+            raise NotStarted("this node mounts no datastores")
+        return self._datastores.open(start.lease_id, start.stores) if self._datastores else ()
+
     def _over_a_volume(self, job: Job) -> str:
         """Which volume of a job holds more than its size; nothing, when all is well."""
         for mount, folder in job.volumes.items():
@@ -232,10 +242,13 @@ class Executor:
         return ""
 
     def _unmount(self, job: Job) -> None:
-        """Let go of a job's volumes; what could not be kept stands in its log."""
-        for mount, folder in list(job.volumes.items()):
+        """Let go of a job's volumes and stores; what could not be kept stands in its log."""
+        lease_id = job.start.lease_id
+        wrongs = [] if self._datastores is None else [self._datastores.close(lease_id)]
+        for mount, folder in job.volumes.items():
             assert self._volumes is not None
-            wrong = self._volumes.close(mount, job.start.lease_id, folder)
+            wrongs.append(self._volumes.close(mount, lease_id, folder))
+        for wrong in wrongs:
             if wrong:
                 self._tell(f"{job.start.lease_id}: {wrong}")
                 if job.log is not None:
@@ -292,7 +305,7 @@ class Executor:
             device_ids=start.device_ids,
             device_files=self._devices.of(start.device_ids),
             read_only=self._allowed.read_only,
-            volumes=self._mounted(job),
+            volumes=(*self._mounted(job), *self._stores(start)),
             network=self._allowed.network,
             limits=self._allowed.limits,
             port=job.port,
@@ -376,7 +389,7 @@ class Executor:
             return None
         named = job.start.lease_id, self._clock.boot_id, self._clock.now().mono_us, pid
         if container is None:
-            return WorkMeter.begin(*named, job.folder)
+            return WorkMeter.begin(*named, job.folder, job.group)
         return WorkMeter.join(*named, container, job.folder)
 
     def _meter(self, job: Job) -> None:
@@ -575,7 +588,7 @@ def _over_its_folder(folder: Path, limits: Limits, deleted_bytes: int = 0) -> st
             return f"more than {limits.folder_entries} files"
         for name in files:
             try:
-                found_bytes += os.lstat(os.path.join(where, name)).st_blocks * 512
+                found_bytes += os.lstat(os.path.join(where, name)).st_blocks * BLOCK_BYTES
             except FileNotFoundError:
                 continue
     if found_bytes > limits.folder_bytes:

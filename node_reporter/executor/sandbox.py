@@ -27,6 +27,7 @@ from pathlib import Path
 
 from node_reporter.executor import launch, nameless, seccomp
 from node_reporter.executor.runner import Grant, NotStarted, RunnerUnusable, Using
+from node_reporter.executor.usage import resident_of
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
@@ -41,7 +42,6 @@ NETWORK_FILES = (
 SHARED_MEMORY_PARTS = 4
 """Shared memory files hold a fourth of the memory at most."""
 INFO_SECONDS_MAX = 10
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 JOB_USER = "nobody"
 PRLIMIT = "/usr/bin/prlimit"
 
@@ -129,8 +129,9 @@ class ProcessRun:
         """Of the whole tree: resident memory and files of memory, processes, deleted files."""
         below = launch.descendants(self._process.pid)
         held = nameless.held(below, self._device)
-        resident = sum(_resident_bytes(pid) for pid in below)
-        own = sum(_resident_bytes(pid, shared=False) for pid in below)
+        seen = [resident_of(pid) for pid in below]
+        resident = sum(all_of_it for all_of_it, _ in seen)
+        own = sum(all_of_it - shared for all_of_it, shared in seen)
         return Using(
             # A mapped file of memory is resident too: it counts once.
             max(resident, own + held.memory_bytes),
@@ -154,15 +155,6 @@ def _pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except ProcessLookupError:
         return None
-
-
-def _resident_bytes(pid: int, *, shared: bool = True) -> int:
-    try:
-        fields = Path(f"/proc/{pid}/statm").read_text().split()
-        pages = int(fields[1]) if shared else int(fields[1]) - int(fields[2])
-    except (OSError, IndexError):
-        return 0
-    return pages * PAGE_BYTES
 
 
 class SandboxRunner:

@@ -4,6 +4,8 @@
     executor.toml   server, node, and this executor's own id
     env.toml        values of environment references, mode 0600: by account, or for everybody ("*")
     volumes.toml    where the region keeps its volumes: a folder or a bucket, mode 0600
+    datastores.toml which file servers it may mount for work, and folders that stand for one, 0600
+    mounts/         folders of datastores, mounted while the work of a lease has them
     copies/         volumes of a bucket, while a job has them
     used/           what the work of each lease has used so far, for the reporter to read and sign
     jobs/           a folder for each job, gone when the job is over
@@ -22,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from node_reporter.executor.datastores import StoreSettings
 from node_reporter.executor.work import is_variable
 from node_reporter.identity import KeyUnreadable, write_secret
 from node_reporter.machine.config import NotJoined
@@ -53,6 +56,14 @@ class ExecutorFolder:
     @property
     def volumes(self) -> Path:
         return self.path / "volumes.toml"
+
+    @property
+    def datastores(self) -> Path:
+        return self.path / "datastores.toml"
+
+    @property
+    def mounts(self) -> Path:
+        return self.path / "mounts"
 
     @property
     def copies(self) -> Path:
@@ -177,6 +188,26 @@ def volume_settings(folder: ExecutorFolder) -> dict[str, str]:
     if not all(isinstance(value, str) for value in told.values()):
         raise ConfigUnreadable(f"{folder.volumes}: every value is a text")
     return {name: str(value) for name, value in told.items()}
+
+
+def store_settings(folder: ExecutorFolder) -> StoreSettings | None:
+    """Which datastores the owner lets work mount; None: none.
+
+    Raises ConfigUnreadable, KeyUnreadable.
+    """
+    if not folder.datastores.exists():
+        return None
+    _secret(folder.datastores)
+    told = _toml(folder.datastores)
+    servers, folders = told.pop("servers", []), told.pop("folders", {})
+    if told:
+        raise ConfigUnreadable(f"{folder.datastores}: it has servers and folders, and nothing else")
+    if not isinstance(servers, list) or not all(isinstance(one, str) for one in servers):
+        raise ConfigUnreadable(f"{folder.datastores}: servers is a list of addresses")
+    if not isinstance(folders, dict) or not all(isinstance(one, str) for one in folders.values()):
+        raise ConfigUnreadable(f"{folder.datastores}: folders has a folder for each address")
+    named = {str(address): Path(one) for address, one in folders.items()}
+    return StoreSettings(servers=frozenset(servers), folders=named)
 
 
 class AlreadyRuns(Exception):

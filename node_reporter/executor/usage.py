@@ -18,10 +18,11 @@ import json
 import os
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from node_reporter.executor import launch
+from node_reporter.executor.nameless import BLOCK_BYTES
 
 CPU_TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -64,15 +65,7 @@ class Group:
         """The one that a container's server made for it; None where it tells nothing, or where the
         process of this number is not in that container: then it runs on another machine.
         """
-        try:
-            lines = (proc / str(pid) / "cgroup").read_text().splitlines()
-        except OSError:
-            return None
-        found: dict[str, str] = {}
-        for line in lines:
-            _, names, path = line.split(":", 2)
-            if container in path and ".." not in path.split("/"):
-                found |= dict.fromkeys(names.split(","), path.lstrip("/"))
+        found = groups_of(pid, container, proc)
         if (root / "cgroup.controllers").exists() and "" in found:
             group = cls(2, root / found[""], root / found[""], is_ours=False)
         elif "cpuacct" in found and "memory" in found:
@@ -165,6 +158,19 @@ class Group:
                 folder.rmdir()
 
 
+def groups_of(pid: int, container: str, proc: Path = Path("/proc")) -> dict[str, str]:
+    """The path of a process's group for each controller, of those that are the container's. Empty:
+    the process of this number is not in it, and it runs on another machine.
+    """
+    found: dict[str, str] = {}
+    with suppress(OSError):
+        for line in (proc / str(pid) / "cgroup").read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            if container in path and ".." not in path.split("/"):
+                found |= dict.fromkeys(names.split(","), path.lstrip("/"))
+    return found
+
+
 @dataclass(slots=True)
 class WorkMeter:
     """The counters of one lease's work. `first` is the process that all of its others are below."""
@@ -187,8 +193,21 @@ class WorkMeter:
 
     @classmethod
     def begin(
-        cls, lease_id: str, boot: str, now_us: int, first: int, folder: Path, root: Path = CGROUPS
+        cls,
+        lease_id: str,
+        boot: str,
+        now_us: int,
+        first: int,
+        folder: Path,
+        group: Group | None = None,
+        root: Path = CGROUPS,
     ) -> WorkMeter:
+        """Of work that has just begun. `group`: the one it was started in, and whoever made that
+        removes it; else one is made, where this machine lets us.
+        """
+        if group is not None:
+            group = replace(group, is_ours=False)
+            return cls(lease_id, boot, now_us, first, folder, group, now_us)
         group = Group.make(root, f"tallystick-{lease_id}")
         if group is not None and not group.take([first, *launch.descendants(first)]):
             group.remove()
@@ -229,7 +248,7 @@ class WorkMeter:
         used_us = max(group_us, self._of_processes(pids)) - self._before_us
         self._cpu_us = max(self._cpu_us, used_us)
         held = None if self.group is None else self.group.memory_bytes()
-        self._memory_bytes = held or sum(map(_resident_bytes, pids))
+        self._memory_bytes = held or sum(resident_of(pid)[0] for pid in pids)
         self._storage_bytes = _bytes_in(self.folder)
         self._network = network_of(pids[-1]) or self._network
         is_grouped = self.group is not None and group_us > 0
@@ -279,11 +298,13 @@ def network_of(pid: int) -> tuple[int, int] | None:
     return received, sent
 
 
-def _resident_bytes(pid: int) -> int:
+def resident_of(pid: int) -> tuple[int, int]:
+    """(resident, shared) bytes of a process: the second are part of the first."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
-    except (OSError, IndexError):
-        return 0
+        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
+    except (OSError, ValueError):
+        return 0, 0
+    return int(resident) * PAGE_BYTES, int(shared) * PAGE_BYTES
 
 
 def _bytes_in(folder: Path) -> int:
@@ -291,7 +312,7 @@ def _bytes_in(folder: Path) -> int:
     for where, _, files in os.walk(folder):
         for name in files:
             with suppress(OSError):
-                found += os.lstat(os.path.join(where, name)).st_blocks * 512
+                found += os.lstat(os.path.join(where, name)).st_blocks * BLOCK_BYTES
     return found
 
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from node_reporter.executor.nameless import BLOCK_BYTES
 from node_reporter.executor.runner import NotStarted
 
 if TYPE_CHECKING:
     from node_reporter.executor.sandbox import JobUser  # needs modules that only Unix has
 
 GIB = 1024**3
-BLOCK_BYTES = 512
 ENTRIES_MAX = 10_000_000
 VOLUME_ID = re.compile(r"volume_[0-9a-f]{32}")
 

@@ -16,6 +16,8 @@ from domain.jobs.plan import REFERENCES_MAX, Reference
 from domain.lease.mounts import MOUNTS_MAX, mount_rule
 from domain.metering import report
 from domain.money import PPM
+from domain.sites.attached import STORES_MAX
+from node_reporter.executor.datastores import StoreMount, told_places
 from node_reporter.executor.volume_store import GIB, VOLUME_ID, Mount
 
 LIST_MAX = 1_000
@@ -55,6 +57,7 @@ class Start:
     parts: int | None  # of how many, where that is fixed
     attempt: int | None  # of the part, from 1
     volumes: tuple[Mount, ...] = ()
+    stores: tuple[StoreMount, ...] = ()
 
     @property
     def is_what_was_asked(self) -> bool:
@@ -131,11 +134,12 @@ def _start(item: dict[str, Any]) -> Start:
         mode=_text(item.get("mode", "whole")),
         memory_mib=_whole_or_none(item.get("memory_mib")),
         encryption_key=None if key is None else bytes.fromhex(_hash(key)),
-        executor=None if item.get("executor") is None else _text(item["executor"]),
+        executor=_text_or_none(item.get("executor")),
         part=_whole_or_none(item.get("part")),
         parts=_whole_or_none(item.get("parts")),
         attempt=_whole_or_none(item.get("attempt")),
         volumes=_mounts(item.get("volumes")),
+        stores=_stores(work.get("mounts")),
     )
 
 
@@ -161,6 +165,26 @@ def _mounts(value: Any) -> tuple[Mount, ...]:
     if broken is not None:
         raise WorkUnreadable(f"needed {broken}")
     return mounts
+
+
+def _stores(value: Any) -> tuple[StoreMount, ...]:
+    """What the work mounts of datastores; which paths are confined is asked when it starts."""
+    found = [] if value is None else _items(value)
+    if len(found) > STORES_MAX:
+        raise WorkUnreadable(f"at most {STORES_MAX} datastores")
+    return tuple(
+        StoreMount(
+            name=_text(one["name"]),
+            kind=_text(one["kind"]),
+            address=_text(one["address"]),
+            root_path=_text(one["root_path"]),
+            path=_text(one["path"]),
+            use=_text(one["use"]),
+            user=_text_or_none(one.get("user")),
+            password=_text_or_none(one.get("password")),
+        )
+        for one in found
+    )
 
 
 def _volume(value: Any) -> str:
@@ -204,6 +228,8 @@ def share_variables(start: Start) -> dict[str, str]:
         "TALLYSTICK_MODE": start.mode,
     }
     told |= part_variables(start)
+    if start.stores:
+        told["TALLYSTICK_STORES"] = told_places(start.stores)
     if start.memory_mib is not None:
         told["TALLYSTICK_GPU_MEMORY_MIB"] = str(start.memory_mib)
     if start.mode == "mps":
@@ -245,6 +271,10 @@ def _text(value: Any) -> str:
     if type(value) is not str or len(value) > TEXT_MAX or "\0" in value:
         raise WorkUnreadable(f"needed a text of at most {TEXT_MAX} characters")
     return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
 
 
 def _texts(value: Any) -> tuple[str, ...]:

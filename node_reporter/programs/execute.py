@@ -77,8 +77,10 @@ def run(options: argparse.Namespace) -> int:
     if sys.platform != "linux":
         raise RunnerUnusable("the executor needs Linux")
     from node_reporter.executor.client import ExecutorClient
+    from node_reporter.executor.datastores import Datastores
     from node_reporter.executor.executor import Executor
     from node_reporter.executor.sandbox import job_user
+    from node_reporter.executor.volume_store import StoreUnusable
 
     folder = executor_state.executor_folder(options.executor_state, config.process_environment())
     settings = executor_state.load(folder)
@@ -87,6 +89,8 @@ def run(options: argparse.Namespace) -> int:
     transport = HttpTransport(settings.url, allow_http=options.allow_http)
     client = ExecutorClient(settings.node_id, settings.executor_key, transport)
     volumes = volume_store(folder, user)
+    allowed_stores = executor_state.store_settings(folder)
+    stores = None if allowed_stores is None else Datastores(allowed_stores, folder.mounts, user)
     executor = Executor(
         settings,
         client,
@@ -96,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
         allowed=allowed(options),
         user=user,
         volumes=volumes,
+        datastores=stores,
         used=folder.used,
         tell=_tell,
     )
@@ -105,7 +110,12 @@ def run(options: argparse.Namespace) -> int:
     )
     with only_one(folder):
         try:
+            if stores is not None:
+                stores.check()
+                _tell("work mounts the datastores that datastores.toml allows")
             until_stopped(executor, options.every / 1_000, options.seconds)
+        except StoreUnusable as error:
+            raise RunnerUnusable(str(error)) from error
         finally:
             executor.close()
             transport.close()

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from psycopg.rows import dict_row
 
 from domain.cloud.quotas import NO_QUOTAS, RegionQuotas, jobs_of, quotas_after
 from domain.duration import DAY_US
@@ -110,16 +111,21 @@ _EPOCH_NOW = "(SELECT coalesce(max(epoch), 0) FROM proj_fleet.epoch)"
 _NODES = f"""
     SELECT n.node_id, p.account_id, n.provider_id, n.region_id,
         CASE WHEN n.quarantined THEN 'quarantined'
-            WHEN coalesce(l.role, 'worker') <> 'worker' THEN l.role ELSE n.phase END, n.specs_at_us,
-        n.specs->'host'->>'arch', n.specs->'host'->>'os',
-        (n.specs->'host'->>'cpu_cores')::bigint, (n.specs->'host'->>'ram_mib')::bigint,
-        n.specs->'host'->>'kernel', coalesce(n.specs->'host'->'substrate', '[]')::json,
-        r.setting, r.allow_public_jobs AND coalesce(g.phase, 'open') = 'open',
-        coalesce(k.refused_workloads, '{{}}'),
-        coalesce(k.down_ranked_workloads, '{{}}'), coalesce(k.security_tier, 0), n.pool_id,
-        coalesce(w.keeps_queue, false), n.sellable, coalesce(s.gpu_us, 0),
-        coalesce(h.storage_gib, 0), coalesce(h.network_mbps, 0), n.capacity_class,
-        r.cloud_region IS NOT NULL, q.quotas, q.taken
+            WHEN coalesce(l.role, 'worker') <> 'worker' THEN l.role ELSE n.phase END AS phase,
+        n.specs_at_us,
+        coalesce(n.specs->'host'->>'arch', '') AS arch, coalesce(n.specs->'host'->>'os', '') AS os,
+        (n.specs->'host'->>'cpu_cores')::bigint AS cpu_cores,
+        (n.specs->'host'->>'ram_mib')::bigint AS ram_mib,
+        n.specs->'host'->>'kernel' AS kernel,
+        coalesce(n.specs->'host'->'substrate', '[]')::json AS substrate,
+        r.setting, r.allow_public_jobs AND coalesce(g.phase, 'open') = 'open' AS is_public,
+        coalesce(k.refused_workloads, '{{}}') AS refused_workloads,
+        coalesce(k.down_ranked_workloads, '{{}}') AS down_ranked_workloads,
+        coalesce(k.security_tier, 0) AS security_tier, n.pool_id,
+        coalesce(w.keeps_queue, false) AS keeps_queue, n.sellable AS is_sellable,
+        coalesce(s.gpu_us, 0) AS served_gpu_us, coalesce(h.storage_gib, 0) AS held_storage_gib,
+        coalesce(h.network_mbps, 0) AS held_network_mbps, n.capacity_class,
+        r.cloud_region IS NOT NULL AS is_cloud, q.quotas, q.taken
     FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.region r ON r.region_id = n.region_id
     LEFT JOIN proj_fleet.region_policy k ON k.region_id = n.region_id
@@ -135,35 +141,6 @@ _NODES = f"""
     LEFT JOIN proj_fleet.served s ON s.node_id = n.node_id AND s.epoch = {_EPOCH_NOW}
     WHERE n.phase <> 'retired' AND (%(all)s OR n.node_id = ANY(%(ids)s))
 """
-_NODE_COLUMNS = (
-    "account_id",
-    "provider_id",
-    "region_id",
-    "phase",
-    "specs_at_us",
-    "arch",
-    "os",
-    "cpu_cores",
-    "ram_mib",
-    "kernel",
-    "substrate",
-    "setting",
-    "is_public",
-    "refused_workloads",
-    "down_ranked_workloads",
-    "security_tier",
-    "pool_id",
-    "keeps_queue",
-    "is_sellable",
-    "served_gpu_us",
-    "held_storage_gib",
-    "held_network_mbps",
-    "capacity_class",
-    "is_cloud",
-    "quotas",
-    "taken",
-)
-"""What `_NODES` selects after the name of the node, in its order."""
 _DEVICES = """
     SELECT node_id, model, memory_mib, coalesce(gpu_class, ''), vendor, kind, device_id,
         share_free, mem_free, mode, is_divisible
@@ -331,8 +308,11 @@ def _rows(connection: Connection, ids: Sequence[str] | None) -> Iterator[Offered
     known: Mapping[str, int] = {}
     if connection.execute(_SCORED).fetchone() == (True,):
         known = scores.read_known(connection, ids, _today(connection))
-    for node_id, [node] in grouped(_NODES).items():
-        base = _node(node_id, node, stated.get(node_id, []), windows.get(node_id, []))
+    with connection.cursor(binary=True, row_factory=dict_row) as cursor:
+        nodes = cursor.execute(_NODES.encode(), values).fetchall()
+    for node in nodes:
+        node_id = node["node_id"]
+        base = _node(node, stated.get(node_id, []), windows.get(node_id, []))
         base["reputation_ppm"] = known.get(node_id)
         sorts: dict[tuple[Any, ...], list[FreeDevice]] = defaultdict(list)
         for sort in devices.get(node_id, []):
@@ -343,18 +323,11 @@ def _rows(connection: Connection, ids: Sequence[str] | None) -> Iterator[Offered
 
 
 def _node(
-    node_id: str,
-    told: tuple[Any, ...],
-    stated: Iterable[tuple[Any, ...]],
-    windows: Iterable[tuple[Any, ...]],
+    row: dict[str, Any], stated: Iterable[tuple[Any, ...]], windows: Iterable[tuple[Any, ...]]
 ) -> dict[str, Any]:
-    row = dict(zip(_NODE_COLUMNS, told, strict=True))
     quotas, taken, is_cloud = row.pop("quotas"), row.pop("taken"), row.pop("is_cloud")
     return {
         **row,
-        "node_id": node_id,
-        "arch": row["arch"] or "",
-        "os": row["os"] or "",
         "kernel": kernel_number(row["kernel"]),
         "substrate": tuple(row["substrate"] or ()),
         "refused_workloads": tuple(row["refused_workloads"]),

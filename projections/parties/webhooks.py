@@ -99,10 +99,8 @@ def read_endpoints(
 def count_enabled(connection: Connection, account_id: str, *, but: str) -> int:
     """How many endpoints of an account are told, but for one."""
     sql = """SELECT count(*) FROM proj_webhooks.endpoint
-        WHERE account_id = %s AND enabled AND endpoint_id <> %s"""
-    row = connection.execute(sql, (account_id, but)).fetchone()
-    assert row is not None
-    return int(row[0])
+        WHERE account_id = %(account)s AND enabled AND endpoint_id <> %(but)s"""
+    return read.number(connection, sql, account=account_id, but=but)
 
 
 _DUE = """

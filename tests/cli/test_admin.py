@@ -16,7 +16,7 @@ from domain.authority.vote import governor_id
 from ledger.log.handle import Ledger
 from ledger.tree.checkpoint import VerifierKey
 from tests.scenes.governors import ANNA
-from tests.scenes.shell import Ran, tallystick
+from tests.scenes.shell import Machine, tallystick
 from tests.scenes.told import BLINDING_KEY
 
 NODES = "sn,gpu,model\nnode-a,4,T4\nnode-b,1,V100M32\n"
@@ -28,16 +28,6 @@ TASKS = (
     "no-gpu,0,0,,0,60,0\n"
     "never,1,1000,V100M32,0,60,\n"
 )
-
-
-class Machine:
-    """One installation: a data folder and a database."""
-
-    def __init__(self, folder: Path, database: str) -> None:
-        self.folder, self.database = folder, database
-
-    def run(self, *arguments: object) -> Ran:
-        return tallystick(*arguments, DATA_DIR=self.folder, DATABASE_URL=self.database)
 
 
 @pytest.fixture

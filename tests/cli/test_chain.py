@@ -162,6 +162,7 @@ def test_doctor_makes_no_database_and_migrates_none(
     ("roles", "terms", "said"),
     [
         ({"guardian": "0x12"}, {}, "guardian is no address"),
+        ({"guardian": "12" * 20}, {}, "guardian is no address"),
         ({"extra": "0x" + "00" * 20}, {}, "look at extra"),
         ({}, {"period_caps": []}, "period_caps"),
         ({}, {"timelock_s": -1}, "timelock_s"),

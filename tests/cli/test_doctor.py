@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,20 @@ from api.process.embedded_postgres import EmbeddedPostgres
 from cli.operating import doctor
 from ledger import migrate
 from ledger.beside import timer_runs
-from tests.scenes.shell import Ran, tallystick
+from tests.processes import free_port
+from tests.scenes import shell
+from tests.scenes.shell import tallystick
 
 
-class Machine:
-    """One installation whose port nobody listens on."""
+class Machine(shell.Machine):
+    """One whose port nobody listens on."""
 
     def __init__(self, folder: Path, database: str) -> None:
-        self.folder, self.database = folder, database
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            self.port = sock.getsockname()[1]
+        super().__init__(folder, database)
+        self.port = free_port()
 
-    def run(self, *arguments: object, **more: object) -> Ran:
-        at = {"DATA_DIR": self.folder, "DATABASE_URL": self.database, "PORT": self.port}
-        return tallystick(*arguments, **{**at, **more})
+    def run(self, *arguments: object, **more: object) -> shell.Ran:
+        return super().run(*arguments, **{"PORT": self.port, **more})
 
     def checks(self, **more: object) -> tuple[int, dict[str, Any]]:
         ran = self.run("doctor", "--json", **more)

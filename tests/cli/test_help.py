@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +20,7 @@ import pytest
 import typer
 
 from api.door.moments import moment, parse_moment
-from api.settings import load
+from api.settings import Settings, SettingsInvalid, load
 from cli import reference as cli_reference
 from cli.index import COMMANDS
 from cli.main import Commands, app, opened
@@ -35,6 +37,8 @@ from cli.terminal import (
     with_local_times,
 )
 from tests.scenes.shell import tallystick
+
+ROOT = Path(__file__).parents[2]
 
 TOP = typer.main.get_command(app)
 LATER = ("witness", "gentd26")
@@ -259,7 +263,7 @@ def test_what_a_database_refuses_is_a_sentence_or_two_and_no_traceback(
         )
     ran = tallystick(*command, DATA_DIR=tmp_path, DATABASE_URL=empty_database)
     assert ran.code == 1
-    said = [line for line in ran.err.splitlines() if not line.startswith("serving on")]
+    said = ran.err.splitlines()
     assert 1 <= len(said) <= 2
     assert "read-only transaction" in said[0]
     assert "Traceback" not in ran.err
@@ -329,6 +333,35 @@ def test_a_setting_that_cannot_be_is_refused_by_name() -> None:
     ran = tallystick("config", PORT="many")
     assert (ran.code, ran.out) == (2, "")
     assert "port" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("TALLYSTICK_DATABSE_URL", "TALLYSTICK_DATABASE_URL"),
+        ("TALLYSTICK_DATABASEURL", "TALLYSTICK_DATABASE_URL"),
+        ("TALLYSTICK_ALERTS_MAIL_TO", "TALLYSTICK_ALERT_MAIL_TO"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_and_told_which_setting_is_meant(
+    written: str, meant: str
+) -> None:
+    with pytest.raises(SettingsInvalid, match=f"{written}: no such setting; {meant} is one"):
+        load(environ={written: "x"})
+
+
+def test_a_variable_that_others_read_is_no_misspelt_setting() -> None:
+    sources = "\n".join(
+        file.read_text(encoding="utf-8")
+        for room in ("api", "cli", "contracts", "deploy", "node_reporter", "tallystick_client")
+        for file in (ROOT / room).rglob("*")
+        if file.suffix in (".py", ".service", ".yaml", ".env") and file.name != "settings.py"
+    )
+    read = set(re.findall(r"TALLYSTICK_[A-Z_]*[A-Z]", sources))
+    assert {"TALLYSTICK_URL", "TALLYSTICK_API_KEY", "TALLYSTICK_NODE_DIR"} < read
+    foreign = {"TALLYSTICK_SERVICE_HOST", "TALLYSTICK_PORT_8420_TCP_PORT"}  # Kubernetes sets them
+    settings = {f"TALLYSTICK_{each.name.upper()}" for each in fields(Settings)}
+    load(environ=dict.fromkeys((read | foreign) - settings - {"TALLYSTICK_CONFIG"}, "x"))
 
 
 # --- text ------------------------------------------------------------------------------------

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from nacl.signing import SigningKey
 
 from api.audit.tree_timer import run_trees
-from api.process import key_export, log_keys, secret_files
+from api.backup import proof
+from api.backup.archive import Backup
+from api.process import key_export, secret_files
 from api.process.service import Service
 from api.settings import Settings
+from cli import audit
 from domain.authority.log_key import RotateLogKey, rotation_text
 from ledger.tree import trees
-from ledger.tree.checkpoint import NoteInvalid, VerifierKey, sign_note
+from ledger.tree.checkpoint import NoteInvalid, VerifierKey, parse_verifier_key, sign_note
 from ledger.tree.log_keys import Rotation, later, open_by_any
+from tests.scenes import shell
 from tests.scenes.server import Scene
-from tests.scenes.shell import Ran, tallystick, tallystick_at
+from tests.scenes.shell import tallystick, tallystick_at
 
 PASSPHRASE = "correct horse battery"
 
 
-class Machine:
-    """One data folder on a database; the keys can be lost and brought back."""
+class Machine(shell.Machine):
+    """Its keys can be lost and brought back."""
 
-    def __init__(self, folder: Path, database: str) -> None:
-        self.folder, self.database = folder, database
-        self.keys = folder / "keys"
-
-    def run(self, *arguments: object) -> Ran:
-        return tallystick(*arguments, DATA_DIR=self.folder, DATABASE_URL=self.database)
+    @property
+    def keys(self) -> Path:
+        return self.folder / "keys"
 
     def states(self) -> dict[str, str]:
         told = self.run("keys", "check", "--json").out
@@ -113,16 +116,33 @@ def test_a_signer_that_signed_more_than_the_database_has_is_told(machine: Machin
     assert "the signer signed 999999 facts" in ran.out
 
 
-def test_a_line_that_a_crash_cut_is_no_head() -> None:
-    root = "A" * 43 + "="
-    assert log_keys.last_head(f"5 {root}\n7 void\n8 AAAA void\n9 {root[:9]}") == (5, root)
-    assert log_keys.last_head("") is None
+def test_a_file_that_the_signer_refuses_is_no_match(machine: Machine) -> None:
+    heads = machine.keys / "signed-heads"
+    heads.write_text(heads.read_text() + "999 AAAA\n")
+    checked = machine.run("keys", "check")
+    assert (checked.code, "signed-heads is damaged" in checked.out) == (1, True), checked
+    refused = machine.run("jobs", "--once")
+    assert (refused.code, "signed-heads differs" in refused.err) == (1, True), refused
 
 
-def test_a_check_makes_no_database(tmp_path: Path) -> None:
-    ran = tallystick("keys", "check", DATA_DIR=tmp_path)
-    assert (ran.code, "there is no database" in ran.err) == (1, True)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("keys", "check"),
+        ("migrate", "--plan"),
+        ("backup", "BACKUPS"),
+        ("backup", "--follow", "BACKUPS"),
+    ],
+)
+def test_a_command_that_reads_a_database_makes_none(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    words = [tmp_path / "backups" if each == "BACKUPS" else each for each in command]
+    ran = tallystick(*words, DATA_DIR=data)
+    assert (ran.code, "there is no database" in ran.err) == (1, True), ran
+    assert not list(data.iterdir())
 
 
 def test_keys_that_belong_to_the_log_are_well(machine: Machine) -> None:
@@ -161,12 +181,11 @@ def test_a_later_head_is_remembered_after_a_line_that_a_crash_cut(
 ) -> None:
     file, heads = tmp_path / "keys.sealed", machine.keys / "signed-heads"
     machine.run("keys", "export", file, "--passphrase-file", passphrase)
-    later_head = log_keys.last_head(heads.read_text())
+    later_head = heads.read_text().splitlines()[-1]
     heads.write_text(f"1 {'A' * 43}=\n2 AAA")
     ran = machine.run("keys", "import", file, "--passphrase-file", passphrase, "--json")
     assert ran.document["files"]["signed-heads"] == "later", ran
-    assert log_keys.last_head(heads.read_text()) == later_head
-    assert heads.read_text().split("\n")[1] == "2 AAA void"
+    assert heads.read_text().splitlines()[1:] == ["2 AAA void", later_head]
     assert machine.run("jobs", "--once").code == 0
 
 
@@ -240,6 +259,35 @@ def test_a_lost_file_is_made_anew_only_by_name_and_the_logs_own_keys_never(
         assert machine.run("keys", "make", name).code == 2
 
 
+def test_a_file_that_another_process_makes_meanwhile_is_not_told_as_written(
+    machine: Machine, tmp_path: Path, passphrase: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, given = tmp_path / "keys.sealed", ("--passphrase-file", passphrase)
+    assert machine.run("keys", "export", file, *given).code == 0
+    link = os.link
+
+    def second(draft: Path, path: Path) -> None:
+        path.write_text("theirs")
+        link(draft, path)
+
+    monkeypatch.setattr(os, "link", second)
+    for command in (("make", "server.key"), ("import", file, *given)):
+        (machine.keys / "server.key").unlink()
+        ran = machine.run("keys", *command)
+        assert (ran.code, "server.key is there" in ran.err) == (1, True), ran
+        assert (machine.keys / "server.key").read_text() == "theirs"
+
+
+def test_no_file_is_made_while_a_server_signs(machine: Machine) -> None:
+    settings = Settings(data_dir=machine.folder, database_url=machine.database)
+    with Service.open(settings) as service:
+        assert service.signer.verifier_key
+        (machine.keys / "server.key").unlink()
+        ran = machine.run("keys", "make", "server.key")
+    assert (ran.code, "stop `tallystick serve`" in ran.err) == (1, True), ran
+    assert not (machine.keys / "server.key").exists()
+
+
 # --- rotation of the key that signs the log ----------------------------------------------------
 
 
@@ -260,6 +308,8 @@ def test_a_rotation_is_in_the_log_and_old_keys_and_old_heads_stay_verifiable(
     machine: Machine, tmp_path: Path
 ) -> None:
     first = log_key(machine, tmp_path / "one")
+    ran = machine.run("keys", "rotate", "--overlap-days", 91, "--json")
+    assert (ran.code, ran.document["refused"]) == (1, "log_key_overlap"), ran
     ran = machine.run("keys", "rotate", "--json")
     assert ran.code == 0, ran
     second = ran.document["verifier_key"]
@@ -282,6 +332,23 @@ def test_a_rotation_is_in_the_log_and_old_keys_and_old_heads_stay_verifiable(
     assert not verified(tmp_path / "one", third)[0], "an export of before does not know the new key"
 
 
+def test_a_head_of_before_a_rotation_is_one_of_a_restored_market(
+    machine: Machine, tmp_path: Path
+) -> None:
+    first = log_key(machine, tmp_path / "one")
+    note = (tmp_path / "one" / "checkpoint").read_text()
+    assert machine.run("keys", "rotate").code == 0
+    second = log_key(machine, tmp_path / "two")
+    backup = Backup("b", None, 0, 0, 0, "", "", 0, 0, note, second, "tallystick")
+    other = str(VerifierKey(first.split("+")[0], bytes(SigningKey(bytes(32)).verify_key)))
+    for key, problems in ((second, ()), (first, ()), (other, ("cannot be used",))):
+        kept = note, parse_verifier_key(key)
+        head = proof.head_of_note(note)
+        found = proof.prove(machine.database, backup, [head], kept=kept, with_views=False)
+        assert len(found.problems) == len(problems)
+        assert all(map(operator.contains, found.problems, problems)), found
+
+
 def test_a_key_that_was_stolen_signs_no_head_after_its_rotation(
     machine: Machine, tmp_path: Path
 ) -> None:
@@ -299,7 +366,7 @@ def test_a_key_that_was_stolen_signs_no_head_after_its_rotation(
 
 
 def test_the_name_of_a_key_is_on_disk_before_the_log_depends_on_it(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, passphrase: Path
 ) -> None:
     """What the folder held each time that it was brought to disk."""
     synced: list[set[str]] = []
@@ -316,6 +383,9 @@ def test_the_name_of_a_key_is_on_disk_before_the_log_depends_on_it(
     (machine.keys / "server.key").unlink()
     assert machine.run("keys", "make", "server.key").code == 0
     assert "server.key" in synced.pop()
+    file, given = machine.keys / "sealed", ("--passphrase-file", passphrase)
+    assert machine.run("keys", "export", file, *given).code == 0
+    assert file.name in synced.pop()
     recorded.clear()
     assert machine.run("keys", "rotate").code == 0
     assert "signer-next.key" in synced[0]
@@ -335,8 +405,12 @@ def test_a_signer_that_began_before_the_rotation_signs_no_further_head(
         assert service.signer.verifier_key
         assert machine.run("keys", "rotate").code == 0
         signed = trees.latest_checkpoint(connection)
-        with pytest.raises(log_keys.KeysDiffer, match="another key than the one held here"):
-            run_trees(service, connection, service.clock.now_us())
+        for sign in (
+            lambda: run_trees(service, connection, service.clock.now_us()),
+            lambda: audit._sign_head(service),
+        ):
+            with pytest.raises(trees.KeyReplaced, match="another key than the one held here"):
+                sign()
         assert trees.latest_checkpoint(connection) == signed
     assert machine.run("jobs", "--once").code == 0
 
@@ -355,27 +429,33 @@ def test_jobs_of_a_server_that_records_nothing_are_refused_and_make_no_key(
     assert not list(folder.glob("keys/*"))
 
 
+OLD, NEW = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
+
+
+def announced(until_us: int) -> dict[str, Any]:
+    """A fact that replaces the one key by the other."""
+    keys = [bytes(key.verify_key).hex() for key in (OLD, NEW)]
+    text = rotation_text("a/log", 1, keys[0], keys[1], until_us).encode()
+    return {
+        "number": 1,
+        "origin": "a/log",
+        "old_key": keys[0],
+        "new_key": keys[1],
+        "until_us": until_us,
+        "old_signature": OLD.sign(text).signature.hex(),
+        "new_signature": NEW.sign(text).signature.hex(),
+        "at_us": 5,
+    }
+
+
 def test_a_head_of_a_stolen_key_is_refused_whichever_key_the_auditor_holds() -> None:
-    old, new = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
-    public = [bytes(key.verify_key).hex() for key in (old, new)]
     for until_us, accepted in ((5, [9]), (6, [9, 10, 50])):
-        text = rotation_text("a/log", 1, public[0], public[1], until_us).encode()
-        body = {
-            "number": 1,
-            "origin": "a/log",
-            "old_key": public[0],
-            "new_key": public[1],
-            "until_us": until_us,
-            "old_signature": old.sign(text).signature.hex(),
-            "new_signature": new.sign(text).signature.hex(),
-            "at_us": 5,
-        }
-        one = Rotation.of(10, body)
+        one = Rotation.of(10, announced(until_us))
         for held in (one.old, one.new):
             for size in (9, 10, 50):
                 head = f"a/log\n{size}\n{'A' * 43}=\n"
-                assert open_by_any(sign_note(head, "a/log", new), held, [one])[1] == one.new
-                forged = sign_note(head, "a/log", old)
+                assert open_by_any(sign_note(head, "a/log", NEW), held, [one])[1] == one.new
+                forged = sign_note(head, "a/log", OLD)
                 if size in accepted:
                     assert open_by_any(forged, held, [one])[1] == one.old
                 else:
@@ -384,23 +464,11 @@ def test_a_head_of_a_stolen_key_is_refused_whichever_key_the_auditor_holds() -> 
 
 
 def test_a_forged_announcement_is_found_offline() -> None:
-    old, new = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
-    public = [bytes(key.verify_key).hex() for key in (old, new)]
-    text = rotation_text("a/log", 1, public[0], public[1], 5).encode()
-    body = {
-        "number": 1,
-        "origin": "a/log",
-        "old_key": public[0],
-        "new_key": public[1],
-        "until_us": 5,
-        "old_signature": old.sign(text).signature.hex(),
-        "new_signature": new.sign(text).signature.hex(),
-        "at_us": 5,
-    }
+    body = announced(5)
     assert Rotation.of(9, body).fault is None
     for name, value in (
-        ("old_signature", new.sign(text).signature.hex()),
-        ("new_signature", old.sign(text).signature.hex()),
+        ("old_signature", body["new_signature"]),
+        ("new_signature", body["old_signature"]),
         ("until_us", 6),
         ("number", 2),
         ("origin", "b/log"),

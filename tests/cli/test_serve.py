@@ -13,7 +13,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,6 +33,7 @@ from cryptography.x509.oid import NameOID
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.settings import Settings, SettingsInvalid
 from cli.serve import _how, _require_shared_key, warn_of_plain_http
+from tests.processes import free_port, until
 from tests.scenes.shell import tallystick
 
 SECONDS_MAX = 60
@@ -56,9 +57,7 @@ class Serving:
 @contextmanager
 def serving(folder: Path, database: str, *flags: str) -> Generator[Serving, None, None]:
     """The process, once somebody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     said = folder.with_name(f"{folder.name}.stderr")
     ours = {name: value for name, value in os.environ.items() if not name.startswith("TALLYSTICK")}
     environment = {"TALLYSTICK_DATABASE_URL": database, "TALLYSTICK_DATA_DIR": str(folder)}
@@ -143,6 +142,14 @@ def is_healthy(url: str, *, trusting: ssl.SSLContext | None = None) -> bool:
         return bool(answer.status == 200)
 
 
+def health_checks(url: str) -> float:
+    """How many `/metrics` tells."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
+        told = answer.read().decode()
+    counted = 'tallystick_http_request_seconds_count{method="GET",route="/healthz",status="200"} '
+    return sum(float(line.removeprefix(counted)) for line in told.splitlines() if counted in line)
+
+
 def sessions(database: str) -> int:
     """Who else is connected to the database."""
     with psycopg.connect(database) as connection:
@@ -167,7 +174,11 @@ def test_several_workers_that_only_read_need_the_key_they_share(tmp_path: Path) 
 
 def test_workers_serve_and_all_of_them_end_on_sigterm(tmp_path: Path, database: str) -> None:
     with serving(tmp_path, database, "--workers", "2") as server:
-        assert all(is_healthy(f"http://{server.address}") for _ in range(8))
+        url = f"http://{server.address}"
+        assert all(is_healthy(url) for _ in range(40))
+        # Whichever worker is asked, its numbers are those of both.
+        until(lambda: health_checks(url) == 40)
+        assert {health_checks(url) for _ in range(8)} == {40}
         code, said = server.stop()
     assert code == 0, said
     assert "Traceback" not in said
@@ -221,13 +232,6 @@ def _status(request: urllib.request.Request) -> int:
         return error.code
     except OSError:
         return 0
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    ends = time.monotonic() + SECONDS_MAX
-    while not is_so():
-        assert time.monotonic() < ends, "it did not come to this in time"
-        time.sleep(0.05)
 
 
 def test_a_certificate_makes_it_tls(tmp_path: Path, database: str) -> None:

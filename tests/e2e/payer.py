@@ -41,7 +41,7 @@ def command(number: int, at_us: int) -> ConfirmPayout:
 
 def main() -> None:
     folder, number = Path(sys.argv[1]), int(sys.argv[2])
-    blinding_key = secret_files.read_or_make(secret_files.folder_of(folder) / "blinding.key")
+    blinding_key = secret_files.read_or_make(secret_files.made_folder(folder) / "blinding.key")
     address = EmbeddedPostgres(folder).uri
     with Ledger(address, blinding_key=blinding_key, connections_max=1) as ledger:
         while True:

@@ -7,13 +7,11 @@ and settled within seconds. Who is killed, and when, is the test's business.
 from __future__ import annotations
 
 import os
-import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +34,7 @@ from domain.money import token
 from domain.parties.account import FirstKey
 from domain.parties.api_key import IssueApiKey
 from tests.e2e.load import Journal
+from tests.processes import free_port, kill_with_children
 from tests.scenes.running_market import OPERATOR, OPERATOR_KEY, OWNER, RENTER, Market, SignedNode
 
 ROOT = Path(__file__).parents[2]
@@ -149,22 +148,12 @@ class Stand:
     def kill(self, name: str) -> None:
         """SIGKILL, which no program can answer."""
         if name == "postgres":
-            self._kill_postgres()
+            kill_with_children(self.postgres.pid)
             return
         process = self._running.pop(name)
         assert process.poll() is None, f"{name} had died by itself: {self.said(name)}"
         process.kill()
         process.wait(SECONDS_MAX)
-
-    def _kill_postgres(self) -> None:
-        """The postmaster first, so that nobody tidies up, then all of its children."""
-        postmaster = self.postgres.pid
-        children = _children_of(postmaster)
-        for pid in (postmaster, *children):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                assert pid != postmaster, "PostgreSQL had died by itself"
 
     def restart(self, name: str) -> None:
         if name == "postgres":
@@ -221,30 +210,6 @@ class Stand:
             time.sleep(0.05)
 
 
-def _children_of(parent: int) -> list[int]:
-    return [pid for pid, above in _processes() if above == parent]
-
-
-def _processes() -> Iterator[tuple[int, int]]:
-    """Every process and its parent: from /proc, or from `ps` where there is none."""
-    if not Path("/proc/self/stat").exists():
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True)
-        for line in listed.stdout.splitlines():
-            pid, above = line.split()
-            yield int(pid), int(above)
-        return
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has just ended
-            fields = stat.read_text().rpartition(")")[2].split()
-            yield int(stat.parent.name), int(fields[1])
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 # --- founding ---------------------------------------------------------------------------------
 
 
@@ -269,7 +234,7 @@ def build(folder: Path, postgres: Database, groups: tuple[str, ...]) -> Stand:
         _earn(market, folder, start_us)
         leases_us = start_us + 25 * HOUR_US
         found = {group: _open_leases(market, group, leases_us) for group in groups}
-    url = f"http://127.0.0.1:{_free_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     return Stand(folder, postgres, url, api_keys, market.nodes, found)
 
 

@@ -27,7 +27,8 @@ from tests.e2e import stand as stands
 from tests.e2e.checks import check
 from tests.e2e.load import Load
 from tests.e2e.stand import TERMS_US, Stand
-from tests.standby import Pair, pair, until
+from tests.processes import until
+from tests.standby import Pair, pair
 
 SEED = "TALLYSTICK_TEST_SEED"
 OUTAGE_SECONDS_MAX = 30.0

@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from api.process.embedded_postgres import EmbeddedPostgres
-from tests.e2e.test_tutorial import PORT, SECONDS_MAX, empty_folder, free_port, run
+from tests.e2e.test_tutorial import PORT, SECONDS_MAX, blocks, empty_folder, run
+from tests.processes import free_port
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 ADDRESS = "postgresql://tally:CHANGE-ME@127.0.0.1/tally"
@@ -17,19 +18,14 @@ DATA = "/var/lib/tallystick-server"
 __all__ = ["empty_folder"]
 
 
-def blocks(page: str, language: str) -> list[str]:
-    text = (PAGES / page).read_text()
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
 @pytest.mark.timeout(SECONDS_MAX + 60)
 def test_an_operator_installs_and_upgrades_by_the_commands_of_the_pages(empty_folder: Path) -> None:
     with EmbeddedPostgres(empty_folder / "database") as server:
-        (statements,) = blocks("install.md", "sql")
+        (statements,) = blocks(PAGES / "install.md", "sql")
         with psycopg.connect(server.uri, autocommit=True) as connection:
             for statement in statements.split(";\n"):
                 connection.execute(statement.encode())
-        script = "\n".join([*blocks("install.md", "sh"), *blocks("upgrade.md", "sh")])
+        script = "\n".join([*blocks(PAGES / "install.md"), *blocks(PAGES / "upgrade.md")])
         assert (script.count(ADDRESS), script.count(DATA), script.count(PORT)) == (1, 1, 0)
         port = f"export TALLYSTICK_PORT={free_port()}\n"
         port += 'export TALLYSTICK_URL="http://127.0.0.1:$TALLYSTICK_PORT"\n'

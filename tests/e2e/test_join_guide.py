@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_tutorial import PORT, SECONDS_MAX, empty_folder, free_port, run
+from tests.e2e.test_tutorial import PORT, SECONDS_MAX, blocks, empty_folder, run
+from tests.processes import free_port
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "join-a-node.md"
 __all__ = ["empty_folder"]
@@ -17,9 +18,9 @@ __all__ = ["empty_folder"]
 def test_a_machine_joins_runs_is_looked_at_and_leaves_by_the_commands_of_the_guide(
     empty_folder: Path,
 ) -> None:
-    (script,) = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (script,) = blocks(PAGE)
     assert script.count(PORT) == 1, "the port is named once"
-    out = run(script.replace(PORT, free_port()), empty_folder)
+    out = run(script.replace(PORT, str(free_port())), empty_folder)
     assert re.search(r"^ok +joined: active$", out, re.MULTILINE)
     assert re.search(r"^ok +server: answers", out, re.MULTILINE)
     assert "signs with a new key" in out

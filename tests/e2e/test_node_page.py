@@ -7,7 +7,6 @@ owner's and the renter's calls over HTTP. Needs Chromium, as the console's test 
 from __future__ import annotations
 
 import itertools
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,8 @@ import pytest
 from tests.cli.test_remote import Server
 from tests.cli.test_remote import development_server as server
 from tests.e2e.test_console import CHROMIUM, browsing, pictured
-from tests.journeys.test_joining import Owner, run, stop, until
+from tests.journeys.test_joining import Owner, run, stop
+from tests.processes import free_port, until
 
 __all__ = ["server"]
 
@@ -74,9 +74,7 @@ def test_an_owner_sees_on_the_machine_itself_what_it_earned(server: Server, tmp_
     state = tmp_path / "node"
     owner = Owner.of(server)
     node_id = owner.active(state)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     running = run(Path("node"), "--page", str(port), cwd=tmp_path)
     until(lambda: owner.reports(node_id) > 0)
     lease_id, renter = leased(server, owner, node_id, state)

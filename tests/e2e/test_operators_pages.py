@@ -9,19 +9,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from api.backup.programs import Programs
-from tests.e2e.test_tutorial import run
-from tests.standby import Server, folder, until
+from tests.e2e.test_tutorial import blocks, run
+from tests.processes import until
+from tests.standby import Server, folder
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
-
-
-def commands(page: str, name: str = "") -> str:
-    """Every `sh` block of a page, in order, or the one of this name."""
-    text = (PAGES / page).read_text(encoding="utf-8")
-    fence = rf"^```sh{' ' + name if name else ''}\n(.*?)^```$"
-    return "\n".join(re.findall(fence, text, re.MULTILINE | re.DOTALL))
 
 
 @pytest.mark.long
@@ -32,8 +27,8 @@ def test_a_market_is_backed_up_lost_and_restored_by_the_commands_of_the_pages(
     with folder() as root:
         monkeypatch.setenv("TMPDIR", str(root))
         until_it_streams = "until ls backups/wal/*.partial 2> /dev/null; do sleep 0.1; done\n"
-        backup = commands("backup.md").replace("stream=$!\n", f"stream=$!\n{until_it_streams}")
-        out = run(backup + commands("restore.md"), root)
+        script = "\n".join([*blocks(PAGES / "backup.md"), *blocks(PAGES / "restore.md")])
+        out = run(script.replace("stream=$!\n", f"stream=$!\n{until_it_streams}"), root)
         assert "damaged" not in out
         assert len(re.findall(r"^whole +yes$", out, re.MULTILINE)) == 3, out
         assert (root / "restored" / "pg" / "PG_VERSION").exists()
@@ -67,8 +62,7 @@ def test_the_standby_takes_over_and_the_lost_one_comes_back_by_the_commands_of_t
 
 def _walk(name: str, a: Server, b: Server) -> None:
     """One block of the page, as PostgreSQL's own user."""
-    script = commands("fail-over.md", name)
-    assert script, name
+    (script,) = blocks(PAGES / "fail-over.md", f"sh {name}")
     programs = Programs(durable=False)
     known = {
         "FOLDER_A": str(a.folder),
@@ -92,7 +86,6 @@ def _walk(name: str, a: Server, b: Server) -> None:
 
 
 def test_the_recipe_for_patroni_has_what_keeps_an_acknowledgement() -> None:
-    yaml = pytest.importorskip("yaml", reason="no YAML library is installed")
     recipe = yaml.safe_load((PAGES / "fail-over" / "patroni.yml").read_text(encoding="utf-8"))
     shared = recipe["bootstrap"]["dcs"]
     assert (shared["synchronous_mode"], shared["synchronous_mode_strict"]) == ("quorum", True)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_tutorial import PORT, SECONDS_MAX, empty_folder, free_port, micro, run
+from tests.e2e.test_tutorial import PORT, SECONDS_MAX, blocks, empty_folder, micro, run
 from tests.node_reporter.confined import needs_walls
+from tests.processes import free_port
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "run-work.md"
 __all__ = ["empty_folder"]
@@ -20,10 +21,9 @@ __all__ = ["empty_folder"]
 def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(
     empty_folder: Path,
 ) -> None:
-    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    script = "\n".join(blocks)
+    script = "\n".join(blocks(PAGE))
     assert script.count(PORT) == 1, "the port is named once"
-    out = run(script.replace(PORT, free_port()), empty_folder)
+    out = run(script.replace(PORT, str(free_port())), empty_folder)
     shares = dict(re.findall(r"^(first|second) has ([0-9]+) ppm", out, re.MULTILINE))
     assert shares == {"first": "370000", "second": "500000"}
     devices = set(re.findall(r" MiB of (GPU-\S+)$", out, re.MULTILINE))

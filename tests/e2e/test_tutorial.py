@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,16 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import free_port
+
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 PORT = "8420"
 SECONDS_MAX = 240
 
 
-def commands() -> str:
-    """Every `sh` block of the tutorial, in order."""
-    return "\n".join(
-        re.findall(r"^```sh\n(.*?)^```$", TUTORIAL.read_text(), re.MULTILINE | re.DOTALL)
-    )
+def blocks(page: Path, fence: str = "sh") -> list[str]:
+    """Every block of a page with these words after its fence, in order."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"^```{fence}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -33,12 +33,6 @@ def empty_folder() -> Generator[Path, None, None]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
-
-
-def free_port() -> str:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return str(sock.getsockname()[1])
 
 
 def run(script: str, folder: Path) -> str:
@@ -62,9 +56,9 @@ def run(script: str, folder: Path) -> str:
 
 @pytest.mark.timeout(SECONDS_MAX + 30)
 def test_a_stranger_gets_from_an_empty_folder_to_a_settled_lease(empty_folder: Path) -> None:
-    script = commands()
+    script = "\n".join(blocks(TUTORIAL))
     assert script.count(PORT) == 1, "the port is named once"
-    out = run(script.replace(PORT, free_port()), empty_folder)
+    out = run(script.replace(PORT, str(free_port())), empty_folder)
     assert re.search(r"^state +settled$", out, re.MULTILINE)
     charge, held_back = re.findall(r"^charge +([0-9.]+) CREDIT$", out, re.MULTILINE)[-1], "25"
     assert 0 < micro(charge) < 1_000_000

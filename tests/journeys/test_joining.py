@@ -9,8 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +24,7 @@ from node_reporter.identity import key_id, load_key, public_key
 from node_reporter.reports.reports import AGENT
 from tests.cli.test_remote import Server
 from tests.cli.test_remote import development_server as server
+from tests.processes import until
 from tests.scenes.server import Scene
 from tests.scenes.work import hours_of_work
 
@@ -46,13 +45,6 @@ def node(*arguments: object) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
-
-
-def until(happened: Callable[[], bool], timeout_s: float = 60) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.05)
 
 
 @dataclass

@@ -136,6 +136,19 @@ def test_another_definition_is_rebuilt_and_the_same_one_is_left_alone(
     assert connection.execute("SELECT 'proj_fleet'::regnamespace::oid").fetchone() == oid
 
 
+def test_what_a_killed_rebuild_left_hinders_no_later_one(
+    connection: psycopg.Connection[Any],
+) -> None:
+    """It died with the rebuilt schema half made, or in place and the old one not yet dropped."""
+    _told(connection)
+    tables.step_all(connection)
+    for left in ("next", "old"):
+        tables.create(connection, LEASES, schema=f"{LEASES.schema}_{left}")
+    assert tables.rebuild(connection, LEASES).differing == ()
+    found = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ 'proj_leases_'")
+    assert found.fetchall() == []
+
+
 def test_readers_with_prepared_statements_read_the_rebuilt_schema(
     database: str, connection: psycopg.Connection[Any]
 ) -> None:

@@ -166,7 +166,9 @@ class Scene:
     def sign(self, folder: Path) -> str:
         """Let the trees catch up and sign the head."""
         trees.follow_all(self.conn)
-        with Signer(folder / "signed", ORIGIN, LOG_SEED) as signer:
+        heads = folder / "signed"
+        heads.touch()
+        with Signer(heads, ORIGIN, LOG_SEED) as signer:
             return trees.publish_checkpoint(self.conn, signer, self.now_us)
 
 

@@ -9,6 +9,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +51,18 @@ def tallystick(*arguments: object, **environment: object) -> Ran:
         patched.setattr(sys, "argv", ["tallystick", *map(str, arguments)])
         code = cli.main()
     return Ran(code, out.getvalue(), err.getvalue())
+
+
+class Machine:
+    """One installation: a data folder and a database."""
+
+    def __init__(self, folder: Path, database: str) -> None:
+        self.folder, self.database = folder, database
+
+    def run(self, *arguments: object, **more: object) -> Ran:
+        return tallystick(
+            *arguments, **{"DATA_DIR": self.folder, "DATABASE_URL": self.database, **more}
+        )
 
 
 def tallystick_at(http: Any, key: str | None, *arguments: object) -> Ran:

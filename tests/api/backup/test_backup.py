@@ -32,9 +32,10 @@ from domain.money import credit
 from ledger.tree import trees
 from ledger.tree.checkpoint import Signer, SigningRefused
 from projections import tables
+from tests.processes import until
 from tests.scenes.running_market import RENTER, START_US, Market
 from tests.scenes.shell import Ran, tallystick
-from tests.standby import folder, until
+from tests.standby import folder
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -319,25 +320,25 @@ def test_a_restore_overwrites_nothing_and_says_so(kept: Kept, tmp_path: Path) ->
     assert list(there.iterdir()) == [there / "pg"]
 
 
-def test_no_server_can_be_opened_on_a_restore_that_was_ended_in_the_middle(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    archive, new, seen = Archive(kept.backups), kept.root / "ended", list[set[str]]()
+def test_no_server_can_be_opened_on_a_restore_that_was_ended_in_the_middle(kept: Kept) -> None:
+    archive, new, seen = Archive(kept.backups), kept.root / "ended", dict[str, set[str]]()
 
-    def look(*_what: object) -> None:
-        seen.append({path.name for path in new.iterdir()})
+    def look(stage: str) -> None:
+        seen[stage] = {path.name for path in new.iterdir()}
+        if stage == "copying the files":
+            raise OSError("disk full")
 
-    def disk_full(*_what: object) -> None:
-        look()
-        raise OSError("disk full")
-
-    monkeypatch.setattr(restoring, "_recover", look)
-    monkeypatch.setattr(restoring, "_files", disk_full)
     with pytest.raises(OSError, match="disk full"):
         restoring.restore(
-            archive, archive.chain(), new, programs=Programs(durable=False), durable=False
+            archive,
+            archive.chain(),
+            new,
+            programs=Programs(durable=False),
+            durable=False,
+            stage=look,
         )
-    assert seen == [{"pg.new", "restoring-wal"}] * 2
+    half_made = {"pg.new", "restoring-wal"}
+    assert list(seen.values()) == [set(), half_made, half_made]
     assert list(new.iterdir()) == []
 
 

@@ -15,7 +15,8 @@ from api.backup import following
 from api.backup.archive import Archive, BackupUnusable
 from api.backup.programs import Programs, login
 from api.process.embedded_postgres import EmbeddedPostgres
-from tests.standby import folder, until
+from tests.processes import until
+from tests.standby import folder
 
 SECRET = "only-the-server-knows"
 

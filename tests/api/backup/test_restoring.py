@@ -7,7 +7,6 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from api.backup import proof, restoring
@@ -32,47 +31,20 @@ class _SlowStart(Programs):
         return subprocess.CompletedProcess([program], 3 if "status" in arguments else 0, "", "")
 
 
-class _Promoted:
-    def __enter__(self) -> _Promoted:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def execute(self, _query: str) -> _Promoted:
-        return self
-
-    def fetchone(self) -> tuple[bool]:
-        return (True,)
-
-
-def test_a_server_that_is_not_there_yet_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def connect(**_how: str) -> _Promoted:
-        asked.append(1)
-        if len(asked) < 3:
-            raise psycopg.OperationalError
-        return _Promoted()
-
-    monkeypatch.setattr(psycopg, "connect", connect)
-    restoring._recover(tmp_path, BACKUP, _SlowStart(Path("/usr/bin"), durable=False))
-    assert len(asked) == 3
+def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    answers = [True, False, False]
+    server = _SlowStart(Path("/usr/bin"), durable=False)
+    restoring.recover(tmp_path, BACKUP, server, lambda *_: answers.pop())
+    assert answers == []
 
 
 def test_one_that_said_why_it_ended_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(**_how: str) -> None:
-        raise psycopg.OperationalError
-
-    monkeypatch.setattr(psycopg, "connect", refuse)
     monkeypatch.setattr(restoring, "START_SECONDS", 60.0)
     (tmp_path / "restore.log").write_text("LOG:  starting\nFATAL:  no disk\n")
     with pytest.raises(BackupUnusable, match="no disk"):
-        restoring._recover(tmp_path, BACKUP, _SlowStart(Path("/usr/bin"), durable=False))
+        restoring.recover(tmp_path, BACKUP, _SlowStart(Path("/usr/bin"), durable=False))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +63,7 @@ def test_no_file_of_a_backup_becomes_a_key_or_part_of_the_database(
         for member in (link, tarfile.TarInfo(name)):
             tar.addfile(member, io.BytesIO())
     with pytest.raises(BackupUnusable, match="which no backup holds"):
-        restoring._files(backup, data)
+        restoring.put_files(backup, data)
     assert list((data / "keys").iterdir()) == []
 
 
@@ -99,7 +71,7 @@ def test_a_head_that_a_crash_cut_is_no_damage(tmp_path: Path) -> None:
     path, root = tmp_path / "signed-heads", "A" * 43 + "="
     path.write_text(f"4 {root}\n5 {root[:9]} void\n7 {root}\n8 {root[:20]}")
     found = proof.heads_of_signer(path, "example.com/log")
-    assert [head.size for head in found] == [4, 7]
+    assert [head.size for head in found] == [7, 4]
     path.write_text(f"4 {root}\n8 {root[:20]}\n")
     with pytest.raises(BackupUnusable, match="is damaged"):
         proof.heads_of_signer(path, "example.com/log")

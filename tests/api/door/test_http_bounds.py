@@ -4,11 +4,12 @@ nothing, for the bounds come before it.
 
 from __future__ import annotations
 
+import resource
 import socket
 import threading
 import time
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import uvicorn
@@ -56,6 +57,14 @@ def port(application: Application, monkeypatch: pytest.MonkeyPatch) -> Generator
     """A server that gives a request a second and 100 kB to each further one."""
     monkeypatch.setattr(http_bounds, "REQUEST_SECONDS_MAX", 1.0)
     monkeypatch.setattr(http_bounds, "BYTES_PER_SECOND_MIN", 100_000)
+    with listening(application) as number:
+        yield number
+
+
+@contextmanager
+def listening(
+    application: Application, *, proxy_headers: bool = False
+) -> Generator[int, None, None]:
     config = uvicorn.Config(
         application,
         port=0,
@@ -63,7 +72,7 @@ def port(application: Application, monkeypatch: pytest.MonkeyPatch) -> Generator
         ws="wsproto",
         lifespan="off",
         log_config=None,
-        proxy_headers=False,
+        proxy_headers=proxy_headers,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -195,13 +204,35 @@ def test_s_l23_connections_are_bounded_by_address_and_in_all_and_come_free_again
     monkeypatch.setattr(http_bounds, "CONNECTIONS_MAX", 6)
     for name, most in (("ADDRESS_CONNECTIONS_MAX", 4), ("CONNECTIONS_MAX", 3)):
         monkeypatch.setattr(http_bounds, name, most)
-        with ExitStack() as open_ones:
-            socks = [open_ones.enter_context(one) for one in _opened(port, most + 1)]
-            assert [_is_answered(one) for one in socks] == [True] * most + [False]
-        ends = time.monotonic() + 10
-        while http_bounds._open and time.monotonic() < ends:
-            time.sleep(0.01)
-        assert not http_bounds._open, "every connection that ends is counted off"
+        _assert_bounded(port, most)
+
+
+def _assert_bounded(port: int, most: int) -> None:
+    with ExitStack() as open_ones:
+        socks = [open_ones.enter_context(one) for one in _opened(port, most + 1)]
+        assert [_is_answered(one) for one in socks] == [True] * most + [False]
+    ends = time.monotonic() + 10
+    while http_bounds._open and time.monotonic() < ends:
+        time.sleep(0.01)
+    assert not http_bounds._open, "every connection that ends is counted off"
+
+
+def test_connections_leave_half_of_the_files_to_the_process(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_bounds, "REQUEST_SECONDS_MAX", 30.0)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (9, 9))
+    _assert_bounded(port, 4)
+
+
+def test_a_proxy_that_is_trusted_brings_all_connections_from_one_address(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_bounds, "CONNECTIONS_MAX", 5)
+    monkeypatch.setattr(http_bounds, "ADDRESS_CONNECTIONS_MAX", 2)
+    for is_proxy, most in ((False, 2), (True, 5)):
+        with listening(application, proxy_headers=is_proxy) as port:
+            _assert_bounded(port, most)
 
 
 def test_a_connection_that_became_a_web_socket_is_counted_off_too(port: int) -> None:

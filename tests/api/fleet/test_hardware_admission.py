@@ -107,7 +107,7 @@ def test_the_operator_waives_a_rule_and_the_verdict_still_names_it(shared: Scene
     assert shared.operator.made(path, {})["verdict"] == told, "it stays waived"
 
 
-def test_only_the_operator_relaxes_rules(shared: Scene) -> None:
+def test_only_the_operator_relaxes_rules(shared: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     path = f"/v1/regions/{shared.provider.region_id}/hardware-rules"
     assert shared.owner.post(path, {"rules": []}).status_code == 403
     region = shared.owner.made(
@@ -125,7 +125,7 @@ def test_only_the_operator_relaxes_rules(shared: Scene) -> None:
     rules = f"/v1/regions/{region['region_id']}/hardware-rules"
     assert shared.owner.post(rules, {"rules": []}).status_code == 403
     assert shared.operator.made(rules, {"rules": []})["hardware_rules"] == []
-    shared.provider.region_id = region["region_id"]
+    monkeypatch.setattr(shared.provider, "region_id", region["region_id"])
     node_id, _ = joined(shared, "own", GOOD)
     refused = shared.owner.post(f"/v1/nodes/{node_id}/admit", {"waive": ["ram"]})
     assert (refused.status_code, refused.json()["code"]) == (403, "not_permitted")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import psycopg
@@ -23,6 +20,8 @@ from api.process.clock import SimulatedClock
 from api.settings import Settings, SettingsInvalid
 from ledger.beside import alerts as kept
 from ledger.beside import timer_runs
+from tests.http_sink import Sink, http_sink
+from tests.processes import free_port
 from tests.scenes.server import Scene
 from tests.scenes.shell import tallystick
 
@@ -34,8 +33,7 @@ class Sinks:
     """A local mail server and a local chat, and what they took."""
 
     mails: list[bytes] = field(default_factory=list)
-    chats: list[dict[str, Any]] = field(default_factory=list)
-    chat_is_away: bool = False
+    chat: Sink = field(default_factory=lambda: Sink(""))
     mail_is_away: bool = False
 
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
@@ -44,42 +42,22 @@ class Sinks:
         self.mails.append(envelope.content)
         return "250 OK"
 
-
-def free_port() -> int:
-    """A port that nobody listens on now; the mail server's controller cannot choose one."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    @property
+    def chats(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for _, body in self.chat.taken]
 
 
 @contextmanager
 def listening(sinks: Sinks) -> Generator[tuple[str, str], None, None]:
     """The addresses of both."""
-
-    class Chat(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if not sinks.chat_is_away:
-                sinks.chats.append(json.loads(body))
-            self.send_response(500 if sinks.chat_is_away else 200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    chat = HTTPServer(("127.0.0.1", 0), Chat)
-    thread = threading.Thread(target=chat.serve_forever)
-    thread.start()
-    port = free_port()
+    port = free_port()  # the mail server's controller cannot choose one
     mail = Controller(sinks, hostname="127.0.0.1", port=port, ready_timeout=60)
-    mail.start()
-    try:
-        yield f"smtp://127.0.0.1:{port}", f"http://127.0.0.1:{chat.server_port}/hook"
-    finally:
-        mail.stop()
-        chat.shutdown()
-        thread.join()
-        chat.server_close()
+    with http_sink() as sinks.chat:
+        mail.start()
+        try:
+            yield f"smtp://127.0.0.1:{port}", f"{sinks.chat.url}/hook"
+        finally:
+            mail.stop()
 
 
 @pytest.fixture
@@ -139,11 +117,11 @@ def test_a_message_that_was_not_taken_is_sent_again(watched: tuple[Scene, Sinks]
     scene, sinks = watched
     went(scene, "Broken: x")
     look(scene)
-    sinks.chat_is_away = sinks.mail_is_away = True
+    sinks.chat.status, sinks.mail_is_away = 500, True
     said = r"\Amail: SMTPDataError; chat: HTTPStatusError\Z"
     with pytest.raises(NoticeNotSent, match=said):
         look(scene, minutes=6)
-    sinks.chat_is_away = sinks.mail_is_away = False
+    sinks.chat.status, sinks.mail_is_away = 200, False
     assert look(scene, minutes=1) >= 1
     assert any("TimerFailing began (sweep)" in chat["text"] for chat in sinks.chats)
     with scene.service.connect() as connection:
@@ -157,7 +135,7 @@ def test_one_way_that_is_away_does_not_repeat_the_message_on_the_other(
     scene, sinks = watched
     went(scene, "Broken: x")
     look(scene)
-    sinks.chat_is_away = True
+    sinks.chat.status = 500
     assert look(scene, minutes=6) >= 1
     assert look(scene, minutes=1) == 0
     told = [mail for mail in sinks.mails if b"TimerFailing began" in mail]

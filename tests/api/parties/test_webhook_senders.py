@@ -7,6 +7,7 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -95,7 +96,8 @@ def test_s_h2_tests_of_endpoints_that_never_answer_leave_the_api_to_others(
     scene: Scene, tarpit: Tarpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many tests as there are connections: one is sent, the others are refused at once."""
-    monkeypatch.setattr(webhook_sender.send_test, "__defaults__", (tarpit,))
+    sending = partial(webhook_sender.send_test, send=tarpit)
+    monkeypatch.setattr(webhook_sender, "send_test", sending)
     hook = scene.renter.made("/v1/webhooks", {"url": TARPIT})["endpoint_id"]
     path = f"/v1/webhooks/{hook}/test"
     with ThreadPoolExecutor(READERS_MAX) as callers:

@@ -138,7 +138,7 @@ def test_s_h4_a_server_that_keeps_anything_does_not_run_as_nobody(
 
 
 def test_s_l18_new_folders_are_their_owners_alone(folder: Path) -> None:
-    before = os.umask(0o077)
+    before = os.umask(0o022)
     try:
         with EmbeddedPostgres(folder / "above" / "data", durable=False):
             found = [folder / "above", folder / "above" / "data"]

@@ -19,9 +19,10 @@ from api.process.service import Service
 from api.settings import Settings
 from ledger.log import usage
 from ledger.log.usage import Full, Status, Unavailable, UsageLog
+from tests.processes import until
 from tests.scenes.shell import tallystick
 from tests.scenes.usage_reports import Node
-from tests.standby import Pair, pair, until
+from tests.standby import Pair, pair
 
 OUTAGE_SECONDS_MAX = 30.0
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
-from api.process import secret_files
+from api.process import key_files, secret_files
 from api.process.clock import SimulatedClock
 from api.process.service import ProjectionBehind, Service
 from api.settings import Settings
@@ -61,6 +63,38 @@ def test_key_files_are_for_their_owner_only_and_stay_the_same(
         assert stat.S_IMODE((tmp_path / "keys" / name).stat().st_mode) == 0o600
     with Service.open(_settings(tmp_path, database)) as service:
         assert service.server_key == first
+
+
+def test_keys_are_made_at_the_start_alone(database: str, tmp_path: Path) -> None:
+    """A folder that is not mounted any more gets no second signer, and forgets no head."""
+    keys = tmp_path / "keys"
+    with Service.open(_settings(tmp_path, database)) as service:
+        first, kept = service.verifier_key, {one.name: one.read_text() for one in keys.iterdir()}
+        assert set(kept) == set(key_files.FILES)
+        (keys / "signed-heads").unlink()
+        with pytest.raises(FileNotFoundError):
+            _ = service.signer
+        shutil.rmtree(keys)
+        for lost in (lambda: service.verifier_key, lambda: service.signer):
+            with pytest.raises(secret_files.SecretUnreadable, match=r"signer\.key is not there"):
+                lost()
+        assert not keys.exists()
+        keys.mkdir()
+        for name, text in kept.items():
+            secret_files.make(keys / name, text)
+        assert (service.verifier_key, str(service.signer.verifier_key)) == (first, first)
+
+
+def test_a_server_that_records_nothing_keeps_the_options_of_its_address(
+    database: str, tmp_path: Path
+) -> None:
+    with Service.open(_settings(tmp_path, database)):
+        pass
+    address = make_conninfo(database, options="-c work_mem=7MB")
+    settings = Settings(data_dir=tmp_path, database_url=address, read_only=True)
+    with Service.open(settings) as service, service.connection() as connection:
+        for name, value in (("work_mem", "7MB"), ("default_transaction_read_only", "on")):
+            assert connection.execute("SELECT current_setting(%s)", (name,)).fetchone() == (value,)
 
 
 def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path) -> None:

@@ -154,6 +154,11 @@ def test_c_36_work_of_every_kind_mounts_input_output_and_scratch_below_the_root(
         ("nfs", "/dir2/out", "output"),
         ("smb", "/", "scratch"),
     ]
+    assert [(one["root_path"], one["at"]) for one in told] == [
+        ("/dir2", "/data/input/renders/subdir2"),
+        ("/dir2", "/data/output/renders/out"),
+        ("/", "/data/scratch/office"),
+    ]
     assert (told[2]["user"], told[2]["password"]) == ("farm", "s3cret-of-smb")
     # The owner and the operator read the same list without the password.
     for who in (site.owner, site.operator):

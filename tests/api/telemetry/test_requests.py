@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -16,6 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from api.telemetry import metrics
 from api.telemetry.requests import observed
 from api.telemetry.traces import Traces
+from tests.http_sink import http_sink
 from tests.scenes.server import Scene
 
 LOGGER = "api.telemetry.requests"
@@ -109,8 +105,8 @@ def test_what_fails_is_told_as_a_warning(
 
 
 def test_traces_reach_a_collector_by_its_own_protocol(shared: Scene) -> None:
-    with collector() as (url, taken):
-        shared.service.traces, before = Traces(url), shared.service.traces
+    with http_sink() as sink:
+        shared.service.traces, before = Traces(sink.url), shared.service.traces
         try:
             answer = shared.renter.get(f"/v1/accounts/{shared.renter.account_id}")
             with shared.service.traces.timer("maturity"):
@@ -119,7 +115,8 @@ def test_traces_reach_a_collector_by_its_own_protocol(shared: Scene) -> None:
             shared.service.traces.close()
             shared.service.traces = before
     sent = ExportTraceServiceRequest()
-    for body in taken:
+    for path, body in sink.taken:
+        assert path == "/v1/traces"
         sent.MergeFromString(body)
     spans = {
         span.name: {each.key: each.value for each in span.attributes}
@@ -135,31 +132,5 @@ def test_traces_reach_a_collector_by_its_own_protocol(shared: Scene) -> None:
 
 def test_without_an_address_nothing_is_traced(shared: Scene) -> None:
     assert shared.service.settings.otlp_url is None
-    assert not shared.service.traces.is_on
-    assert replace(shared.service.settings, otlp_url="http://127.0.0.1:4318").otlp_url is not None
-
-
-@contextmanager
-def collector() -> Generator[tuple[str, list[bytes]], None, None]:
-    """A local sink for OTLP over HTTP, and the bodies that it took."""
-    taken: list[bytes] = []
-
-    class Sink(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            assert self.path == "/v1/traces"
-            taken.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Sink)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", taken
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with shared.service.traces.request("GET") as span:
+        assert not span.is_recording()

@@ -74,5 +74,14 @@ def test_a_rotation_out_of_turn_is_refused(command: RotateLogKey) -> None:
     once.when(command).then_refused(AuthorityReason.LOG_KEY_STATE)
 
 
+def test_two_keys_sign_for_ninety_days_at_most() -> None:
+    latest_us = AT_US + 90 * DAY_US
+    Scene().when(rotating(1, "1", "2", until_us=latest_us + 1)).then_refused(
+        AuthorityReason.LOG_KEY_OVERLAP, latest_us=latest_us
+    )
+    told = replace(rotated(1, "1", "2"), until_us=latest_us)
+    Scene().when(rotating(1, "1", "2", until_us=latest_us)).then((LOG_KEYS, told))
+
+
 def test_the_text_that_is_signed_names_log_number_keys_and_time() -> None:
     assert rotation_text("o", 3, "aa", "bb", 7) == "tallystick/log-key/v1\no\n3\naa\nbb\n7\n"

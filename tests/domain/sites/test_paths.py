@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.refusal import Refused
-from domain.sites.paths import joined
+from domain.sites.paths import joined, place_of
 from domain.sites.reasons import SitesReason
 from tests.examples import examples
 
@@ -81,3 +81,10 @@ def test_no_path_leaves_the_root(root: str, asked: str) -> None:
         return
     assert posixpath.normpath(found) == found
     assert found == root or found.startswith(root.rstrip("/") + "/")
+
+
+def test_each_use_of_each_store_has_a_place_of_its_own_in_the_work() -> None:
+    assert place_of("input", "renders", "/a/b") == "/data/input/renders/a/b"
+    assert place_of("scratch", "renders", "/") == "/data/scratch/renders"
+    with pytest.raises(Refused):
+        place_of("input", "renders", "/../output")

@@ -21,9 +21,10 @@ from ledger.log.handle import OutcomeUnknown
 from ledger.log.usage import Item, Receipt, Status, Unavailable, UsageLog
 from ledger.tree import trees
 from ledger.tree.checkpoint import Signer
+from tests.processes import until
 from tests.scenes.told import NOW_US, deposited, do, key, ledger_on
 from tests.scenes.usage_reports import Node
-from tests.standby import Pair, pair, until
+from tests.standby import Pair, pair
 
 pytestmark = pytest.mark.timeout(120)
 CANCEL = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
@@ -130,7 +131,9 @@ def test_no_head_is_signed_and_nothing_is_sent_of_what_no_standby_has(
         _while_waiting(
             alone, CANCEL, lambda: ledger.handle(do(deposited("d2", 1)), key=None, now_us=NOW_US)
         )
-    signer = Signer(tmp_path / "signed-heads", "example.com/log", b"s" * 32)
+    heads = tmp_path / "signed-heads"
+    heads.touch()
+    signer = Signer(heads, "example.com/log", b"s" * 32)
     sent: list[str] = []
 
     def sign(connection: psycopg.Connection[Any]) -> None:
@@ -152,7 +155,7 @@ def test_no_head_is_signed_and_nothing_is_sent_of_what_no_standby_has(
                 done = _while_waiting(alone, CANCEL, lambda: work(connection))  # noqa: B023
                 assert isinstance(done.exception(), NotReplicated), work.__name__
     assert sent == []
-    assert (tmp_path / "signed-heads").read_text() == ""
+    assert heads.read_text() == ""
 
 
 def test_a_statement_timeout_does_not_end_the_wait(alone: Pair) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from eventsourcing.persistence import InternalError
 
 from ledger.log import market as ledger_market
 from ledger.log.handle import Ledger
@@ -65,6 +66,37 @@ def test_a_snapshot_of_other_code_is_thrown_away(long_stream: str) -> None:
         held = ledger.market.load(offer("a"))
         assert (held.originator_version, held.state) == (250, Count(250))
         assert _snapshots(long_stream) == []
+
+
+def _by_other_code(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("UPDATE market_snapshots SET topic = 'state/offer/0123456789abcdef'")
+
+
+def test_a_snapshot_of_other_code_stays_where_nothing_is_recorded(long_stream: str) -> None:
+    _by_other_code(long_stream)
+    with psycopg.connect(long_stream, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(
+            f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'.encode()
+        )
+    with ledger_on(long_stream) as ledger:
+        assert ledger.market.load(offer("a")).state == Count(250)
+    assert _snapshots(long_stream) == [250]
+
+
+def test_a_database_that_is_damaged_is_told_when_a_snapshot_is_thrown_away(
+    long_stream: str,
+) -> None:
+    _by_other_code(long_stream)
+    with psycopg.connect(long_stream) as connection:
+        connection.execute(
+            "CREATE FUNCTION damaged() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$BEGIN RAISE EXCEPTION 'torn page' USING ERRCODE = 'data_corrupted'; END$$;"
+            " CREATE TRIGGER damaged BEFORE DELETE ON market_snapshots EXECUTE FUNCTION damaged()"
+        )
+    with ledger_on(long_stream) as ledger, pytest.raises(InternalError, match="torn page"):
+        ledger.market.load(offer("a"))
 
 
 def test_a_second_worker_with_the_same_snapshot_is_no_error(long_stream: str) -> None:

@@ -14,10 +14,12 @@ from ledger.tree.checkpoint import (
     Signer,
     SigningRefused,
     VerifierKey,
+    append_head,
     open_checkpoint,
     open_note,
     parse_checkpoint,
     parse_verifier_key,
+    remembered,
     sign_note,
 )
 
@@ -41,12 +43,14 @@ def tree() -> merkle.Tiles:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "signed"
+    made = tmp_path / "signed"
+    made.touch()
+    return made
 
 
 def sign(signer: Signer, tree: merkle.Tiles, size: int) -> str:
     return signer.sign(
-        size, tree.root(size), lambda old: merkle.consistency(old, size, tree.hash_at)
+        size, tree.root(size), lambda old: merkle.consistency(old, size, tree.hash_at), 0
     )
 
 
@@ -157,10 +161,29 @@ def test_a_line_cut_by_a_crash_is_void_and_signing_goes_on(path: Path, tree: mer
             sign(signer, tree, 150)
 
 
+def test_a_line_cut_by_a_crash_is_no_head_and_closed_before_the_next(path: Path) -> None:
+    root = "A" * 43 + "="
+    text = f"4 {root}\n5 {root}\n7 void\n8 AAAA void\n9 {root[:9]}"
+    assert [head.line for head in remembered(text, ORIGIN)] == [f"{n} {root}\n" for n in (5, 4)]
+    assert not list(remembered("", ORIGIN))
+    path.write_text(text)
+    later = Checkpoint(ORIGIN, 11, bytes(32))
+    append_head(path, later)
+    assert path.read_text() == f"{text} void\n{later.line}"
+    assert next(remembered(path.read_text(), ORIGIN)) == later
+
+
 def test_a_damaged_file_stops_the_signer(path: Path) -> None:
     path.write_text("100 nonsense\n")
     with pytest.raises(SigningRefused, match="damaged"):
         Signer(path, ORIGIN, SEED)
+
+
+def test_a_signer_makes_no_file_that_has_forgotten_what_was_signed(path: Path) -> None:
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        Signer(path, ORIGIN, SEED)
+    assert not path.exists()
 
 
 def test_two_signers_of_one_file_do_not_run_at_once(path: Path) -> None:

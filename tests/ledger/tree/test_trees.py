@@ -192,7 +192,9 @@ def test_followers_need_no_more_than_the_role_of_projections(scene: Scene) -> No
 def test_checkpoints_are_signed_kept_and_never_of_two_histories(
     scene: Scene, tmp_path: Path
 ) -> None:
-    with Signer(tmp_path / "signed", ORIGIN, LOG_SEED) as signer:
+    heads = tmp_path / "signed"
+    heads.touch()
+    with Signer(heads, ORIGIN, LOG_SEED) as signer:
         for count in (3, 300):
             scene.anything(count)
             trees.follow_all(scene.conn)

@@ -21,6 +21,7 @@ from node_reporter.agent.page import Page, Shown
 from node_reporter.reports.server_view import Today
 from tests.node_reporter.model_server import NODE_KEY, ModelServer, serve
 from tests.node_reporter.programs.test_program import ROOT, joined, running
+from tests.processes import free_port
 
 CHECK = {"name": "driver", "state": "ok", "said": "1 device(s)", "todo": ""}
 DEVICE = {
@@ -183,7 +184,7 @@ def test_a_node_that_runs_shows_itself_and_stays_small(tmp_path: Path) -> None:
     environment = dict(os.environ)
     with serve(ModelServer()) as url:
         joined(url, tmp_path, environment, "--backend", "sim", "--sim-gpus", "8")
-        port = _free_port()
+        port = free_port()
         words = running(tmp_path, "--backend", "sim", "--sim-gpus", "8", "--page", str(port))
         node = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         assert node.stderr is not None
@@ -216,9 +217,3 @@ def test_a_port_that_is_taken_costs_the_page_and_not_the_metering(tmp_path: Path
     assert done.returncode == 0
     assert f"no page: port {port}" in done.stderr
     assert server.seq > 0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -22,6 +22,7 @@ from domain.jobs.plan import Reference
 from node_reporter.clock import SystemClock
 from node_reporter.executor import executor as executor_module
 from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.datastores import Datastores
 from node_reporter.executor.executor import Allowed, Executor
 from node_reporter.executor.job_log import HELD_BYTES_MAX, PIECE_BYTES_MAX, PIECES_MAX, JobLog
 from node_reporter.executor.runner import Limits
@@ -170,6 +171,7 @@ def world(tmp_path: Path) -> Generator[Make, None, None]:
     def make(
         allowed: Allowed | None = None,
         volumes: VolumeStore | None = None,
+        datastores: Datastores | None = None,
         **variables: dict[str, str],
     ) -> World:
         server = Server()
@@ -184,6 +186,7 @@ def world(tmp_path: Path) -> Generator[Make, None, None]:
             SystemClock(),
             user=job_user(None),
             volumes=volumes,
+            datastores=datastores,
             allowed=allowed or Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
         )
         made.append(executor)
@@ -293,13 +296,19 @@ def test_when_the_executor_goes_its_jobs_go_and_are_lost(here: World) -> None:
     assert here.server.said(lease, "ended")[0]["outcome"] == "lost"
 
 
-def test_the_tree_of_a_job_is_held_to_its_memory_together(world: Make) -> None:
+@pytest.mark.parametrize("has_group", [True, False])
+def test_the_tree_of_a_job_is_held_to_its_memory_together(
+    world: Make, has_group: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a group of the kernel where one can be made, and by the watch over the tree alone."""
+    if not has_group:
+        monkeypatch.setattr(executor_module, "_group", lambda *_: None)
     here = world(Allowed(limits=Limits(memory_bytes=96 * MIB, grace_s=1)))
     part = "/usr/bin/python3 -c 'x = bytearray(40 * 1024 * 1024); import time; time.sleep(60)'"
     lease = here.server.asks("a", f"{part} & {part} & {part} & wait")
     here.until(lambda: here.server.said(lease, "ended"), "it is ended")
     assert here.server.said(lease, "ended")[0]["outcome"] == "limited"
-    assert "memory" in here.server.out(lease, "note")
+    assert ("memory" if has_group else "bytes of memory") in here.server.out(lease, "note")
 
 
 MEMORY_FILE = """

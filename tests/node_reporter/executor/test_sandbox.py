@@ -233,7 +233,7 @@ def test_walls_stand_without_root(tmp_path: Path) -> None:
     room = home / "node_reporter" / "executor"
     room.mkdir(parents=True)
     shutil.copy(Path(launch.__file__).parents[1] / "__init__.py", room.parent)
-    for module in ("__init__", "launch", "nameless", "runner", "sandbox", "seccomp"):
+    for module in ("__init__", "launch", "nameless", "runner", "sandbox", "seccomp", "usage"):
         shutil.copy(Path(launch.__file__).with_name(f"{module}.py"), room)
     (home / "jobs").mkdir(mode=0o777)
     script = (

@@ -6,6 +6,7 @@ after the last nothing is seen) to 130 % of it (its interpreter starts too).
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from itertools import pairwise
@@ -19,7 +20,6 @@ from tests.node_reporter.confined import Ground, ground, needs_walls
 LEASE = "lease_" + "0" * 32
 BURN_S = 1.5
 BURN = f"""
-import subprocess
 import time
 kept = bytearray(48 * 1024 * 1024)
 with open("file", "wb") as file:  # the work folder is where it starts
@@ -49,7 +49,7 @@ def test_a_real_program_behind_walls_is_metered(here: Ground, root: Path) -> Non
     run = here.start("/usr/bin/python3", "-c", BURN)
     assert run.pid is not None
     folder = here.jobs / "lease_test"
-    meter = WorkMeter.begin(LEASE, "boot", started_us, run.pid, folder, root)
+    meter = WorkMeter.begin(LEASE, "boot", started_us, run.pid, folder, root=root)
     seen: list[Counters] = []
     while run.poll() is None:
         seen.append(meter.look(now_us()))
@@ -92,6 +92,24 @@ def test_groups_of_both_versions_are_read_where_the_kernel_tells_them(tmp_path: 
     assert Group.make(tmp_path / "none", "work") is None
     (second / "work" / "cpu.stat").unlink()
     assert Group.make(second, "work") is None, "a group that tells nothing is none"
+
+
+def test_the_group_that_work_was_started_in_is_its_makers(tmp_path: Path) -> None:
+    """Its processes are in it already, and whoever made it removes it."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "cgroup.controllers").write_text("cpu memory")
+    (tmp_path / "work" / "cpu.stat").write_text("usage_usec 5000000\n")
+    group = Group.make(tmp_path, "work")
+    assert group is not None
+    meter = WorkMeter.begin(LEASE, "boot", 0, os.getpid(), tmp_path / "files", group, tmp_path)
+    told = meter.look(1)
+    assert told.source == "cgroup2"
+    (tmp_path / "work" / "cpu.stat").unlink()
+    meter.close()
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["work"]
+    assert list((tmp_path / "work").iterdir()) == [], "nothing was moved"
+    group.remove()
+    assert not (tmp_path / "work").exists()
 
 
 CONTAINER = "c0ffee" * 10 + "beef"

@@ -21,6 +21,7 @@ from node_reporter.machine.config import StateFolder, load
 from node_reporter.reports.client import HttpTransport, Unreachable, UrlRefused
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer, serve
+from tests.processes import until
 
 ROOT = Path(__file__).parents[3]
 Machines = Callable[[int], FakeMachine]
@@ -33,14 +34,6 @@ def command(*arguments: str) -> list[str]:
 
 def running(state: Path, *more: str) -> list[str]:
     return command("run", "--state", str(state), "--interval", "1", *more)
-
-
-def until(happened: Callable[[], bool], timeout_s: float = 30) -> None:
-    """Wait for what must happen; a busy machine may take its time."""
-    deadline = time.monotonic() + timeout_s
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.02)
 
 
 def ran(

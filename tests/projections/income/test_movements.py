@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -63,12 +64,33 @@ def test_closing_balances_are_those_of_the_books_at_every_position(
     assert {(row[0], row[1]): row[2] for row in present}.items() <= at_head.items()
 
 
+def _boundaries(head: int) -> list[tuple[int, int]]:
+    """Every seventh position begins an empty, a short, a middling and the longest window; every
+    eleventh ends one that begins with the log.
+    """
+    ends = [(0, last) for last in range(0, head + 1, 11)]
+    for first in range(0, head + 1, 7):
+        lasts = range(first, head + 1, 11)
+        chosen = (lasts[0], lasts[min(1, len(lasts) - 1)], lasts[len(lasts) // 2], lasts[-1])
+        ends += ((first, last) for last in chosen)
+    return sorted(set(ends))
+
+
+def _all_windows(head: int) -> list[tuple[int, int]]:
+    """From every seventh position to every eleventh after it."""
+    return [(f, last) for f in range(0, head + 1, 7) for last in range(f, head + 1, 11)]
+
+
+@pytest.mark.parametrize(
+    "windows", [_boundaries, pytest.param(_all_windows, marks=pytest.mark.long)]
+)
 def test_closing_is_opening_and_the_sum_of_lines_between_any_two_positions(
-    connection: psycopg.Connection[Any],
+    connection: psycopg.Connection[Any], windows: Callable[[int], list[tuple[int, int]]]
 ) -> None:
+    """All windows took 28 s of two processes in turn, the boundaries take 5."""
     head = tables.position_of(connection, MOVEMENTS)
     parties, balances = _parties(connection), cache(partial(_balances, connection))
-    for first, last in _windows(head):
+    for first, last in windows(head):
         opening, closing = balances(first), balances(last)
         for party in parties:
             sums = movements.read_kind_sums(connection, party, first, last)
@@ -79,18 +101,6 @@ def test_closing_is_opening_and_the_sum_of_lines_between_any_two_positions(
                 assert closing[key] == opening.get(key, 0) + sum(moved)
                 assert sum(s.change for s in sums if s.part == part) == sum(moved)
             assert sum(each.lines for each in sums) == len(lines)
-
-
-def _windows(head: int) -> list[tuple[int, int]]:
-    """Every seventh position begins an empty, a short, a middling and the longest window; every
-    eleventh ends one that begins with the log. All pairs of the two would be the same boundaries.
-    """
-    ends = [(0, last) for last in range(0, head + 1, 11)]
-    for first in range(0, head + 1, 7):
-        lasts = range(first, head + 1, 11)
-        chosen = (lasts[0], lasts[min(1, len(lasts) - 1)], lasts[len(lasts) // 2], lasts[-1])
-        ends += ((first, last) for last in chosen)
-    return sorted(set(ends))
 
 
 def test_every_unit_that_moved_for_a_party_is_in_exactly_one_line(

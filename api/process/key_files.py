@@ -13,26 +13,27 @@ and the log would go on with two signatures. So a server asks before it makes a 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from nacl.signing import SigningKey
 
 from api.process import secret_files
 from domain.nesting import read_json
 from ledger.beside import sealed_secrets
-from ledger.log import codec
+from ledger.log import codec, market
 from ledger.tree import trees
 from ledger.tree.checkpoint import (
+    Checkpoint,
     NoteInvalid,
     VerifierKey,
     open_checkpoint,
     parse_checkpoint,
     remembered,
     split_note,
+    verifier_of,
 )
 
 logger = logging.getLogger(__name__)
@@ -43,17 +44,10 @@ MATCHES, NEW, MISSING, DIFFERS = "matches", "new", "missing", "differs"
 BLINDING, SIGNER, HEADS = "blinding.key", "signer.key", "signed-heads"
 SEALING, SERVER = "sealing.key", "server.key"
 FILES = (BLINDING, SIGNER, HEADS, SEALING, SERVER)
-ROOT_CHARACTERS = 44
-"""32 bytes in base64; a line that a crash cut has another length, and ends with `void`."""
 OLD_SIGNER, NEXT_SIGNER = "signer-old.key", "signer-next.key"
 """The key before, which signs beside the new one for a time; and the one a rotation is making."""
 CARRIED = (*FILES, OLD_SIGNER, NEXT_SIGNER)
 """What an export holds: in a rotation that was interrupted the next key is already the log's."""
-
-_FIRST = """
-    SELECT originator_id, originator_version, state FROM public.market_events
-    ORDER BY notification_id LIMIT 1
-"""
 
 
 class KeysDiffer(Exception):
@@ -75,10 +69,10 @@ class Finding:
 
 def require(
     connection: Connection, folder: Path, origin: str, lost: frozenset[str] = frozenset()
-) -> None:
-    """That no key of this log is missing or another one. Another `sealing.key` is a warning: the
-    server works, and what the old one sealed waits for it. `lost`: files that are not asked about.
-    Raises KeysDiffer, SecretUnreadable.
+) -> list[str]:
+    """That no key of this log is missing or another one; returns the files that may be made anew.
+    Another `sealing.key` is a warning: the server works, and what the old one sealed waits for it.
+    `lost`: files that are not asked about. Raises KeysDiffer, SecretUnreadable.
     """
     found = examine(connection, folder, origin)
     wrong = [each for each in found if each.is_wrong and each.file not in lost]
@@ -88,18 +82,16 @@ def require(
             logger.warning("%s %s: %s", each.file, each.state, each.why)
     else:
         raise KeysDiffer(f"the keys in {folder} are not those of this log: {told}")
+    return [each.file for each in found if each.state == NEW and each.file not in lost]
 
 
-def require_in_force(connection: Connection, key: VerifierKey) -> None:
-    """That the last rotation, if there was one, announced this key: a process that began before it
-    still holds the key that was replaced. Raises KeysDiffer.
-    """
-    rotations = trees.rotations(connection)
-    if rotations and rotations[-1].new != key:
-        raise KeysDiffer(
-            f"rotation {rotations[-1].number} announced another key than the one held here: bring"
-            " the new signer.key with `tallystick keys import`, and start again"
-        )
+def make_new(folder: Path, files: Iterable[str]) -> None:
+    """Make the files that nothing in the log depends on yet, as `require` tells them."""
+    for name in files:
+        if name == HEADS:
+            secret_files.make(folder / name, "")
+        else:
+            secret_files.read_or_make(folder / name)
 
 
 def examine(connection: Connection, folder: Path, origin: str) -> list[Finding]:
@@ -129,12 +121,12 @@ def _key_file(
 
 
 def _blinding(connection: Connection, folder: Path) -> Finding:
-    first = connection.execute(_FIRST).fetchone()
+    first = market.first(connection)
 
     def differs(key: bytes) -> str | None:
         assert first is not None
         stream, version, body = first
-        told = read_json(bytes(body)).get("blind")
+        told = read_json(body).get("blind")
         if codec.blind(key, stream, version) != told:
             return "the first fact of the log is blinded with another key"
         return None
@@ -147,28 +139,35 @@ def _signer(connection: Connection, folder: Path, origin: str) -> Finding:
     signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
 
     def differs(seed: bytes) -> str | None:
-        key = VerifierKey(origin, bytes(SigningKey(seed).verify_key))
-        if rotations:
-            if rotations[-1].new == key:
-                return None
-            why = f"rotation {rotations[-1].number} announced another key"
-            if (folder / NEXT_SIGNER).exists():
-                why += "; `tallystick keys rotate` ends what was interrupted"
-            return why
-        assert signed is not None
-        try:
-            open_checkpoint(signed[1], key)
-        except NoteInvalid:
-            named = split_note(signed[1])[0].split("\n", 1)[0]
-            if named != origin:
-                return f"the log signs as {named}, and TALLYSTICK_LOG_ORIGIN is {origin}"
-            return f"the head of {signed[0]} facts is signed with another key"
-        return None
+        why = other_than_named(connection, verifier_of(seed, origin))
+        if why is not None and rotations and (folder / NEXT_SIGNER).exists():
+            why += "; `tallystick keys rotate` ends what was interrupted"
+        return why
 
     needed = None if signed is None else f"it signed the head of {signed[0]} facts"
     if rotations:
         needed = f"rotation {rotations[-1].number} announced its key"
     return _key_file(folder, SIGNER, needed, differs)
+
+
+def other_than_named(connection: Connection, key: VerifierKey) -> str | None:
+    """Why this is not the key that signs the log: the last rotation announced another one, or
+    another one signed the newest head. None: it is, or the log names none yet.
+    """
+    signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
+    if rotations:
+        is_named = rotations[-1].new == key
+        return None if is_named else f"rotation {rotations[-1].number} announced another key"
+    if signed is None:
+        return None
+    try:
+        open_checkpoint(signed[1], key)
+    except NoteInvalid:
+        named = split_note(signed[1])[0].split("\n", 1)[0]
+        if named != key.name:
+            return f"the log signs as {named}, and TALLYSTICK_LOG_ORIGIN is {key.name}"
+        return f"the head of {signed[0]} facts is signed with another key"
+    return None
 
 
 def _heads(connection: Connection, folder: Path, origin: str) -> Finding:
@@ -179,21 +178,21 @@ def _heads(connection: Connection, folder: Path, origin: str) -> Finding:
             return Finding(HEADS, NEW, "no head of the log was signed yet")
         why = f"the signer forgot that it signed a head of {signed[0]} facts"
         return Finding(HEADS, MISSING, why)
-    last = last_head(path.read_text(encoding="ascii", errors="replace"))
+    try:
+        last = last_head(path, origin)
+    except NoteInvalid as damage:
+        return Finding(HEADS, DIFFERS, str(damage))
     if last is None:
         return Finding(HEADS, MATCHES, "it remembers no head")
-    size, root = last
+    size = last.size
     if signed is None or size > signed[0]:
         held = trees.head(connection).size if signed is None else signed[0]
-        if size > _facts(connection):
-            why = f"the signer signed {size} facts, and this database has {_facts(connection)}"
+        if size > (has := market.head(connection)):
+            why = f"the signer signed {size} facts, and this database has {has}"
             return Finding(HEADS, DIFFERS, why)
         return Finding(HEADS, MATCHES, f"it remembers {size} facts, later than {held}")
     note_text = _text_at(connection, size)
-    if (
-        note_text is not None
-        and parse_checkpoint(note_text).root != parse_checkpoint(f"{origin}\n{size}\n{root}\n").root
-    ):
+    if note_text is not None and parse_checkpoint(note_text).root != last.root:
         return Finding(HEADS, DIFFERS, f"it remembers another history of {size} facts")
     return Finding(HEADS, MATCHES, f"it remembers a head of {size} facts")
 
@@ -205,13 +204,12 @@ def _text_at(connection: Connection, size: int) -> str | None:
     return split_note(found[1])[0]
 
 
-def last_head(text: str) -> tuple[int, str] | None:
-    """Size and root (base64) of the last head a signer's file remembers."""
-    for line in reversed(remembered(text)):
-        size, _, root = line.partition(" ")
-        if size.isascii() and size.isdecimal() and len(root) == ROOT_CHARACTERS:
-            return int(size), root
-    return None
+def last_head(path: Path, origin: str) -> Checkpoint | None:
+    """The last head that a signer's file remembers. Raises NoteInvalid: that line is damaged."""
+    try:
+        return next(remembered(path.read_text(encoding="ascii", errors="replace"), origin), None)
+    except NoteInvalid as damage:
+        raise NoteInvalid(f"{path} is damaged: {damage}") from damage
 
 
 def _sealing(connection: Connection, folder: Path) -> Finding:
@@ -228,11 +226,6 @@ def _sealing(connection: Connection, folder: Path) -> Finding:
 
 
 def _server(connection: Connection, folder: Path) -> Finding:
-    has_facts = _facts(connection) > 0
+    has_facts = market.head(connection) > 0
     needed = "a server with this log had one" if has_facts else None
     return _key_file(folder, SERVER, needed, lambda _key: None)
-
-
-def _facts(connection: Connection) -> int:
-    row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
-    return 0 if row is None else int(row[0])
