@@ -1,7 +1,8 @@
 """What a restored data folder is worth: the drill of design reliability, section 8.
 
     whole  <=>  both logs hash to their heads, nothing that was signed is missing, the books
-                balance, and every view, built anew, has the rows that it had
+                balance and are those of the facts, and every view, built anew, has the rows that
+                it had
 
 Compared with heads from outside: those that the signer remembers (`signed-heads`), those in the
 backup, and any that is given. Fewer facts than were signed is the worst that can be found: the next
@@ -19,6 +20,7 @@ import psycopg
 
 from api.backup.archive import Backup, BackupUnusable
 from ledger import migrate
+from ledger.log import rebooked
 from ledger.log.handle import Ledger
 from ledger.tree import recompute, trees
 from ledger.tree.checkpoint import (
@@ -26,9 +28,11 @@ from ledger.tree.checkpoint import (
     NoteInvalid,
     VerifierKey,
     parse_checkpoint,
+    parse_verifier_key,
     remembered,
     split_note,
 )
+from ledger.tree.kept import note_faults
 from ledger.tree.log_keys import open_by_any
 from projections import tables
 
@@ -83,6 +87,8 @@ def prove(
                 open_by_any(*kept, trees.rotations(connection))
             except NoteInvalid as invalid:
                 problems.append(f"the head that was given cannot be used: {invalid}")
+        key = parse_verifier_key(backup.log_key) if backup.log_key else None
+        problems += note_faults(connection, key, trees.rotations(connection))
         for name, here, then in (
             ("facts", found.facts, backup.facts),
             ("reports", found.reports, backup.reports),
@@ -95,6 +101,8 @@ def prove(
             trees.follow_all(connection)
             views, differing = _views(connection)
             problems += differing
+            stage("booking every fact anew")
+            problems += rebooked.faults(connection)
     stage("adding up the books")
     with Ledger(conninfo, blinding_key=NO_KEY) as ledger:
         problems += ledger.books.faults()

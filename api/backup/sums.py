@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,8 @@ SUMS = "SHA256SUMS"
 MANIFEST = "backup_manifest"
 NOT_IN_MANIFEST = ("pg_wal/", "postgresql.auto.conf", MANIFEST)
 """What a server writes into its copy by itself; `SHA256SUMS` has these files, too."""
+LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+"""SHA-256 and name; exactly so, or a changed byte could pass for a blank or an end of line."""
 Told = Callable[[str, int, int], None]
 
 
@@ -53,10 +56,13 @@ def write(folder: Path) -> None:
 def faults(folder: Path, told: Told = _silent) -> list[str]:
     """What is not as it was written; nothing: the backup is whole."""
     try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-        wanted = {line[66:]: line[:64] for line in lines}
+        text = (folder / SUMS).read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return [f"{SUMS} cannot be read: {error}"]
+    lines = [LINE.fullmatch(line) for line in text.split("\n")[:-1]]
+    if not text.endswith("\n") or None in lines:
+        return [f"{SUMS} is damaged: it has lines that no backup writes"]
+    wanted = {line[2]: line[1] for line in lines if line is not None}
     found = set(_files(folder)) - {SUMS}
     problems = [f"{name} is missing" for name in sorted(wanted.keys() - found)]
     problems += [f"{name} was not part of it" for name in sorted(found - wanted.keys())]

@@ -49,3 +49,8 @@ def entries_for(fact: Any) -> tuple[Entry, ...]:
     """The entries a fact books; most facts move nothing."""
     book = _BOOKS.get(type(fact))
     return () if book is None else tuple(book(fact))
+
+
+def is_booked(fact_type: type[Any]) -> bool:
+    """Whether such a fact can move anything."""
+    return fact_type in _BOOKS

@@ -11,6 +11,7 @@ __all__ = (
     "handle",
     "lanes",
     "market",
+    "rebooked",
     "report_rows",
     "usage",
     "usage_reads",

@@ -5,6 +5,7 @@ come out.
 __all__ = (
     "checkpoint",
     "cut",
+    "kept",
     "log_keys",
     "merkle",
     "proof",

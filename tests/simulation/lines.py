@@ -187,7 +187,7 @@ def watched(lines: Lines) -> Generator[None, None, None]:
 
     Lines.here = lines
     psycopg.Connection.wait = wait  # type: ignore[method-assign]
-    psycopg.AsyncConnection.wait = wait_async  # type: ignore[method-assign,assignment]
+    psycopg.AsyncConnection.wait = wait_async  # type: ignore[method-assign]
     try:
         yield
     finally:
