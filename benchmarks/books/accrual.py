@@ -2,6 +2,7 @@
 
     python -m benchmarks.books.accrual            full: 100,000 leases, some minutes
     python -m benchmarks.books.accrual --short    5,000
+    python -m benchmarks.books.accrual --tiny     16: whether it runs at all
 
 One embedded server, durable; one process runs the real accrual job against it, as
 `tallystick jobs` does. Conditions:
@@ -24,26 +25,25 @@ from __future__ import annotations
 
 import os
 import random
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from nacl.bindings import crypto_sign
 
 from api.metering.accrual import accrue, run_accrual
 from api.process.clock import SimulatedClock
-from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.settings import Settings
 from benchmarks import cpu
 from benchmarks.log.reports import BOOT, BenchNode, bench_node
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.funds import deposit
 from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US, charge_for
@@ -57,11 +57,9 @@ from ledger.log import usage
 from projections import tables
 from tests.projections.story import Told, Writer
 
-LEASES, LEASES_SHORT = 100_000, 5_000
 FIGURE_SECONDS = 20.0
 DEVICES = 8
 RENTERS, PROVIDERS = 1_000, 100
-PEER_LEASES, PEER_LEASES_SHORT = 2_000, 500
 HOURS_FUNDED = 24
 PRICE, FEE = 2_780_000, 250_000
 HOUR_US = 3_600_000_000
@@ -70,37 +68,45 @@ WRITE_BATCH = 25_000
 Connection = psycopg.Connection[Any]
 
 
-def run(short: bool = False) -> dict[str, Any]:
+class Numbers(NamedTuple):
+    leases: int
+    peer_leases: int
+
+
+SIZES = {
+    Size.FULL: Numbers(leases=100_000, peer_leases=2_000),
+    Size.SHORT: Numbers(leases=5_000, peer_leases=500),
+    Size.TINY: Numbers(leases=16, peer_leases=2),
+}
+LEASES = SIZES[Size.FULL].leases
+
+
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Seconds of the accrual job for one hour of all leases, cold and warm."""
-    size = LEASES_SHORT if short else LEASES
-    peer_size = PEER_LEASES_SHORT if short else PEER_LEASES
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder, ExitStack() as stack:
-        Path(folder).chmod(0o755)
-        server = stack.enter_context(EmbeddedPostgres(Path(folder)))
-        settings = Settings(
-            data_dir=Path(folder) / "data", database_url=server.create_database("bench")
-        )
+    leases, peer_leases = SIZES[size]
+    with workplace(server) as (folder, made), ExitStack() as stack:
+        settings = Settings(data_dir=folder / "data", database_url=made.create_database("accrual"))
         clock = SimulatedClock(START_US)
         service = stack.enter_context(Service.open(settings, clock=clock))
         connection = stack.enter_context(
             psycopg.connect(settings.database_url or "", autocommit=True)
         )
-        founding = get_context("spawn").Process(target=_found, args=(settings.database_url, size))
+        founding = get_context("spawn").Process(target=_found, args=(settings.database_url, leases))
         founding.start()
         founding.join()
         assert founding.exitcode == 0
-        market = _Market(connection, size)
+        market = _Market(connection, leases)
         hours = [
-            _hour(service, connection, market, number, name, server.pid)
+            _hour(service, connection, market, number, name, made.pid)
             for number, name in ((1, "cold"), (2, "warm"))
         ]
         idle = _idle(service, connection)
-        peer = _one_by_one(service, connection, market, peer_size)
-        limit = _limit(connection, size)
+        peer = _one_by_one(service, connection, market, peer_leases)
+        limit = _limit(connection, leases)
     return {
         "figure": f"accrual of {LEASES:,} active leases for one hour < {FIGURE_SECONDS:.0f} s",
-        "leases": size,
-        "nodes": -(-size // DEVICES),
+        "leases": leases,
+        "nodes": -(-leases // DEVICES),
         "hours": hours,
         "idle_seconds": round(idle, 3),
         "peer_leases_per_second": round(peer),
@@ -456,7 +462,7 @@ def _resident_mib() -> int:
 
 def main() -> None:
     """Print what was measured."""
-    told = run("--short" in sys.argv)
+    told = run(size_asked(__doc__))
     for hour in told["hours"]:
         print(
             f"{told['leases']:,} leases, {hour['hour']}: {hour['seconds']} s"

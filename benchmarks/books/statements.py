@@ -2,6 +2,7 @@
 
     python -m benchmarks.books.statements            50,000 and 5,000,000 facts; some ten minutes
     python -m benchmarks.books.statements --short    50,000 and 200,000 facts
+    python -m benchmarks.books.statements --tiny     whether it runs at all
 
 The log is a month of leases that run all the month and are accrued every hour, in the order of
 time, beside a deposit a day for every account; nothing else, so almost every fact moves money. The
@@ -16,16 +17,14 @@ positions in it, and of any renter. Beside it stands a request that reads nothin
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from starlette.testclient import TestClient
@@ -34,9 +33,10 @@ from api.door import keys
 from api.door.moments import moment
 from api.main import create_app
 from api.process.clock import SimulatedClock
-from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.settings import Settings
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.funds import deposit
 from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US
@@ -65,6 +65,21 @@ CHUNK = 250_000
 FIGURE_MS, FIGURE_RATIO = 50, 1.5
 OPERATOR = "acct_operator"
 
+
+class Numbers(NamedTuple):
+    """`facts`: of the short and of the long log, about. `hours`: accrued of each lease."""
+
+    facts: tuple[int, int]
+    hours: int
+    calls: int
+
+
+SIZES = {
+    Size.FULL: Numbers(facts=(50_000, 5_000_000), hours=HOURS, calls=1_000),
+    Size.SHORT: Numbers(facts=(50_000, 200_000), hours=HOURS, calls=200),
+    Size.TINY: Numbers(facts=(300, 600), hours=26, calls=3),
+}
+
 Told = tuple[Stream[Any], Any]
 Connection = psycopg.Connection[Any]
 
@@ -72,8 +87,8 @@ Connection = psycopg.Connection[Any]
 # --- the log ---------------------------------------------------------------------------------
 
 
-def market(accounts: int, key: str) -> Iterator[Told]:
-    """A month of `accounts` renters with ten leases each, hour by hour."""
+def market(accounts: int, key: str, hours: int = HOURS) -> Iterator[Told]:
+    """A month, or its first hours, of `accounts` renters with ten leases each, hour by hour."""
     yield from _account(OPERATOR, "operator", key)
     for number in range(accounts):
         yield from _account(_renter(number), "party", None)
@@ -81,7 +96,7 @@ def market(accounts: int, key: str) -> Iterator[Told]:
     running = [_Running(number) for number in range(accounts * LEASES_EACH)]
     for each in running:
         yield from each.opened()
-    for hour in range(HOURS):
+    for hour in range(hours):
         if hour and hour % 24 == 0:
             yield from (_deposit(number, hour // 24) for number in range(accounts))
         for each in running:
@@ -275,15 +290,15 @@ class _Running:
         )
 
 
-def accounts_for(facts: int) -> int:
+def accounts_for(facts: int, hours: int = HOURS) -> int:
     """How many renters make a log of about so many facts; the one asked for is always there."""
-    each = 3 + DAYS - 1 + LEASES_EACH * (3 + HOURS)
+    each = 3 + (hours - 1) // 24 + LEASES_EACH * (3 + hours)
     return max(1, round(facts / each))
 
 
-def _write(connection: Connection, facts: int, key: str) -> int:
+def _write(connection: Connection, facts: int, key: str, hours: int) -> int:
     writer, chunk = Writer(connection), []
-    for told in market(accounts_for(facts), key):
+    for told in market(accounts_for(facts, hours), key, hours):
         chunk.append(told)
         if len(chunk) == CHUNK:
             writer.write(chunk)
@@ -294,19 +309,17 @@ def _write(connection: Connection, facts: int, key: str) -> int:
 # --- measuring -------------------------------------------------------------------------------
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Milliseconds of the same account-month in a short and in a long log, and their ratio.
 
     Both logs stand on one server and are asked in turn, so whatever else the machine does falls on
     both; the ratio is that of the 99th percentiles.
     """
-    sizes = (50_000, 200_000) if short else (50_000, 5_000_000)
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        with EmbeddedPostgres(Path(folder) / "pg") as server:
-            logs = [_Log(server, facts) for facts in sizes]
-            load = [round(each, 2) for each in os.getloadavg()]
-            measured = _asked(Path(folder), logs, calls=200 if short else 1_000)
+    numbers = SIZES[size]
+    with workplace(server) as (folder, made):
+        logs = [_Log(made, facts, numbers.hours) for facts in numbers.facts]
+        load = [round(each, 2) for each in os.getloadavg()]
+        measured = _asked(folder, logs, numbers.calls)
     month = measured["month"]
     ratio = month[-1]["p99_ms"] / month[0]["p99_ms"]
     return {
@@ -323,13 +336,13 @@ def run(short: bool = False) -> dict[str, Any]:
 class _Log:
     """A log of about so many facts on a database of its own, its views built."""
 
-    def __init__(self, server: EmbeddedPostgres, facts: int) -> None:
-        self.uri = server.create_database(f"bench_{facts}")
+    def __init__(self, server: Server, facts: int, hours: int) -> None:
+        self.uri = server.create_database(f"statements_{facts}")
         migrate.migrate(self.uri)
         self.key = keys.new(live=False)
         with psycopg.connect(self.uri, autocommit=True) as connection:
             began = time.perf_counter()
-            self.head = _write(connection, facts, self.key)
+            self.head = _write(connection, facts, self.key, hours)
             written = time.perf_counter() - began
             rates = {each.name: _built(connection, each) for each in (ACCESS, MOVEMENTS)}
             connection.execute("VACUUM ANALYZE")
@@ -340,7 +353,7 @@ class _Log:
         assert row is not None
         self.told = {
             "facts": self.head,
-            "renters": accounts_for(facts),
+            "renters": accounts_for(facts, hours),
             "write_seconds": round(written, 1),
             "rebuild_facts_per_second": rates,
             "database_mib": row[0],
@@ -441,9 +454,8 @@ def _scans(uri: str) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Statements in a short log and in a long one.")
-    parser.add_argument("--short", action="store_true")
-    print(json.dumps(run(parser.parse_args().short), indent=2))
+    asked = size_asked("Statements in a short log and in a long one.")
+    print(json.dumps(run(asked), indent=2))
 
 
 if __name__ == "__main__":
