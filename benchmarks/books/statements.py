@@ -23,7 +23,6 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
@@ -49,7 +48,6 @@ from domain.parties import account
 from domain.parties.account import account_stream
 from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.stream import Stream
-from ledger import migrate
 from projections import runner, tables
 from projections.income.movements import MOVEMENTS
 from projections.parties.access import ACCESS
@@ -316,10 +314,22 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     both; the ratio is that of the 99th percentiles.
     """
     numbers = SIZES[size]
-    with workplace(server) as (folder, made):
-        logs = [_Log(made, facts, numbers.hours) for facts in numbers.facts]
+    clock = SimulatedClock(START_US + 60 * 24 * GPU_HOUR_US)
+    with workplace(server) as (folder, made), ExitStack() as stack:
+        logs = []
+        for facts in numbers.facts:
+            uri = made.create_database(f"statements_{facts}")
+            settings = Settings(
+                data_dir=folder / str(facts),
+                database_url=uri,
+                requests_per_second=10**6,
+                requests_burst=10**6,
+            )
+            # Opened while the log is empty: what is written past its door is not blinded.
+            service = stack.enter_context(Service.open(settings, clock=clock))
+            logs.append(_Log(service, uri, facts, numbers.hours))
         load = [round(each, 2) for each in os.getloadavg()]
-        measured = _asked(folder, logs, numbers.calls)
+        measured = _asked(logs, numbers.calls)
     month = measured["month"]
     ratio = month[-1]["p99_ms"] / month[0]["p99_ms"]
     return {
@@ -336,9 +346,8 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
 class _Log:
     """A log of about so many facts on a database of its own, its views built."""
 
-    def __init__(self, server: Server, facts: int, hours: int) -> None:
-        self.uri = server.create_database(f"statements_{facts}")
-        migrate.migrate(self.uri)
+    def __init__(self, service: Service, uri: str, facts: int, hours: int) -> None:
+        self.service, self.uri = service, uri
         self.key = keys.new(live=False)
         with psycopg.connect(self.uri, autocommit=True) as connection:
             began = time.perf_counter()
@@ -363,13 +372,13 @@ class _Log:
 
 def _built(connection: Connection, projection: runner.Projection) -> int:
     """Facts per second of building it from nothing, indexes included."""
+    tables.drop(connection, projection)
     tables.create(connection, projection)
     rebuilt = tables.rebuild(connection, projection)
     return int(rebuilt.facts / max(0.001, rebuilt.seconds))
 
 
-def _asked(folder: Path, logs: list[_Log], calls: int) -> dict[str, Any]:
-    clock = SimulatedClock(START_US + 60 * 24 * GPU_HOUR_US)
+def _asked(logs: list[_Log], calls: int) -> dict[str, Any]:
     chance = random.Random(1)
     month: dict[str, Any] = {
         "from": moment(START_US),
@@ -377,7 +386,7 @@ def _asked(folder: Path, logs: list[_Log], calls: int) -> dict[str, Any]:
     }
     late = {**month, "from": moment(START_US + 29 * 24 * GPU_HOUR_US)}
     with ExitStack() as stack:
-        asked = [_Asked(log, folder / str(log.head), clock, stack) for log in logs]
+        asked = [_Asked(log, stack) for log in logs]
         lines = [sum(kind["lines"] for kind in each.get(**month)["kinds"]) for each in asked]
         before = [_scans(log.uri) for log in logs]
         told = {
@@ -406,12 +415,9 @@ def _asked(folder: Path, logs: list[_Log], calls: int) -> dict[str, Any]:
 class _Asked:
     """One log behind the API."""
 
-    def __init__(self, log: _Log, folder: Path, clock: SimulatedClock, stack: ExitStack) -> None:
-        settings = Settings(
-            data_dir=folder, database_url=log.uri, requests_per_second=10**6, requests_burst=10**6
-        )
+    def __init__(self, log: _Log, stack: ExitStack) -> None:
         self.log = log
-        app: Any = create_app(stack.enter_context(Service.open(settings, clock=clock)))
+        app: Any = create_app(log.service)
         headers = {"Authorization": f"Bearer {log.key}"}
         self.http = stack.enter_context(TestClient(app, headers=headers))
 

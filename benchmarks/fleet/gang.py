@@ -37,6 +37,7 @@ from domain.jobs.job import SubmitJob
 from domain.lease.close_codes import CANCELLED_BEFORE_START
 from domain.lease.lease import lease_stream
 from domain.money import PPM, credit
+from ledger import migrate
 from ledger.log.handle import Answer, CommandKey
 from projections.fleet.fleet import FLEET
 from projections.pools.pools import POOLS
@@ -64,9 +65,10 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     numbers = SIZES[size]
     with workplace(server) as (folder, made):
         uri = made.create_database("gang")
-        found(uri, numbers.nodes, renters=1)
+        migrate.migrate(uri)
         settings = Settings(data_dir=folder / "data", database_url=uri)
         with Service.open(settings) as service:
+            found(service.ledger, numbers.nodes, renters=1)
             ours, facts, mean_bytes = _ours(service, uri, numbers)
         peer, limit = _peer(uri, numbers), _limit(uri, numbers.rounds, facts, mean_bytes)
     return {

@@ -37,6 +37,8 @@ from fastapi import FastAPI, Header
 from pydantic import BaseModel
 
 from api.door import keys
+from api.process.service import Service
+from api.settings import Settings
 from benchmarks import cpu
 from benchmarks.log.ingest import free_port, wait_for
 from benchmarks.size import Size, size_options
@@ -61,7 +63,6 @@ from ledger.log.handle import Ledger
 
 DEVICES = 8
 PRICE = 2_780_000
-BLINDING_KEY = b"benchmark blinding key"
 FIGURE_RATE, FIGURE_MS = 400, 150
 NODES_TOGETHER = 10
 OPERATOR, OWNER = "acct_operator", "acct_owner"
@@ -97,7 +98,11 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     numbers = SIZES[size]
     with workplace(server) as (folder, made):
         uri = made.create_database("lease_open")
-        turn = _Turn(made, uri, folder, found(uri, numbers.nodes, numbers.renters), size)
+        migrate.migrate(uri)
+        # The keys of the log lie where the servers look for them.
+        with Service.open(Settings(data_dir=folder / "data", database_url=uri)) as service:
+            secrets = found(service.ledger, numbers.nodes, numbers.renters)
+        turn = _Turn(made, uri, folder, secrets, size)
         _measure(turn, "ours", numbers.first_seconds)
         ours = _measure(turn, "ours", numbers.seconds)
         ours["leases"] = _check(uri)
@@ -206,16 +211,14 @@ def _check(uri: str) -> int:
 # --- the market ------------------------------------------------------------------------------
 
 
-def found(uri: str, nodes: int, renters: int) -> list[str]:
-    """Accounts, money, fleet in a new database; the API keys of the renters."""
-    migrate.migrate(uri)
+def found(ledger: Ledger, nodes: int, renters: int) -> list[str]:
+    """Accounts, money, fleet in an empty log; the API keys of the renters."""
     now_us = time.time_ns() // 1_000
-    with Ledger(uri, blinding_key=BLINDING_KEY) as ledger:
-        secrets = _accounts(ledger, now_us, renters)
-        for first in range(0, nodes, NODES_TOGETHER):
-            some = range(first, min(nodes, first + NODES_TOGETHER))
-            commands = [one for number in some for one in _node(number, now_us)]
-            ledger.handle(commands, key=None, now_us=now_us)
+    secrets = _accounts(ledger, now_us, renters)
+    for first in range(0, nodes, NODES_TOGETHER):
+        some = range(first, min(nodes, first + NODES_TOGETHER))
+        commands = [one for number in some for one in _node(number, now_us)]
+        ledger.handle(commands, key=None, now_us=now_us)
     return secrets
 
 
