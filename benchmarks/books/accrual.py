@@ -29,7 +29,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from hashlib import sha256
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +40,9 @@ from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.settings import Settings
 from benchmarks import cpu
+from benchmarks.books.leases import requested, reserved
 from benchmarks.log.reports import BOOT, BenchNode, bench_node
+from benchmarks.processes import context
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from domain.funds import deposit
@@ -49,10 +50,9 @@ from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.lease import lease
 from domain.lease.choice import Candidate
-from domain.lease.funds import EscrowPart
 from domain.lease.lease import lease_stream
 from domain.metering import report
-from domain.money import PPM, credit
+from domain.money import credit
 from ledger.log import usage
 from projections import tables
 from tests.projections.story import Told, Writer
@@ -91,7 +91,7 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
         connection = stack.enter_context(
             psycopg.connect(settings.database_url or "", autocommit=True)
         )
-        founding = get_context("spawn").Process(target=_found, args=(settings.database_url, leases))
+        founding = context().Process(target=_found, args=(settings.database_url, leases))
         founding.start()
         founding.join()
         assert founding.exitcode == 0
@@ -177,53 +177,24 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
         "at_us": at_us,
     }
     stream, device = lease_stream(lease_id(number)), _device(node, number % DEVICES)
-    funds = credit(HOURS_FUNDED * PRICE)
-    offer_id = f"offer_{number // DEVICES:032x}"
-    yield (
-        stream,
-        lease.LeaseRequested(
-            meter_maxima=(),
-            volumes=(),
-            datasets=(),
-            **common,
-            gpu_count=1,
-            share_ppm=PPM,
-            mem_ppm=PPM,
-            models=(),
-            max_price_per_gpu_hour=credit(PRICE),
-            pay_with=None,
-            term_us=None,
-            funds=funds,
-            refill=False,
-            sla_class=None,
-            key_id=None,
-            restart_of=None,
-            constraints=None,
-            encryption_key=None,
-            remoting_session_id=None,
-            split_label=None,
-            route_id=None,
-            pricing=None,
-            months=None,
-            part=None,
-            attempt=None,
-            run_due_us=None,
-            overflow=False,
-            gang_id=None,
-            start_timeout_us=None,
-            escrow_id=None,
-        ),
-    )
+    provider = number // DEVICES % PROVIDERS
+    offer = {
+        "node_id": node.id,
+        "provider_id": f"prov_{provider:032x}",
+        "provider_account_id": f"acct_owner{provider:027x}",
+        "offer_id": f"offer_{number // DEVICES:032x}",
+    }
+    yield stream, requested(common, credit(PRICE), credit(HOURS_FUNDED * PRICE))
     yield (
         stream,
         lease.MatchDecided(
             lease_id=lease_id(number),
             rule="lowest_cost/1",
             fleet_position=1,
-            candidates=(Candidate(node.id, offer_id, PRICE, 0, 0),),
+            candidates=(Candidate(node.id, offer["offer_id"], PRICE, 0, 0),),
             considered=1,
             node_id=node.id,
-            offer_id=offer_id,
+            offer_id=offer["offer_id"],
             device_ids=(device,),
             at_us=at_us,
             pricing=None,
@@ -231,46 +202,7 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
             narrowed=(),
         ),
     )
-    provider = number // DEVICES % PROVIDERS
-    yield (
-        stream,
-        lease.LeaseReserved(
-            meter_maxima=(),
-            **common,
-            node_id=node.id,
-            provider_id=f"prov_{provider:032x}",
-            provider_account_id=f"acct_owner{provider:027x}",
-            offer_id=offer_id,
-            device_ids=(device,),
-            share_ppm=PPM,
-            mem_ppm=PPM,
-            gpu_class="datacenter",
-            price_per_gpu_hour=credit(PRICE),
-            pay_with="cash",
-            own=False,
-            tariff_version=1,
-            fee_per_gpu_hour=credit(FEE),
-            provider_share_ppm=500_000,
-            burn_share_ppm=0,
-            escrow=(EscrowPart("cash", funds),),
-            split=None,
-            client_account_id=None,
-            owners=(),
-            federated=None,
-            sla_class=None,
-            counted=(),
-            prepaid=None,
-            quotas=(),
-            gang_id=None,
-            pool_id=None,
-            mode="whole",
-            mig=None,
-            reclaim_window_us=None,
-            interruptible=False,
-            quote_id=None,
-            by=None,
-        ),
-    )
+    yield stream, reserved(common, offer, device, (PRICE, FEE), HOURS_FUNDED)
     yield (
         stream,
         lease.LeaseReady(

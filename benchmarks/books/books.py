@@ -30,13 +30,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import cycle
-from multiprocessing import get_context
 from struct import pack
 from typing import Any, NamedTuple, Protocol
 
 import psycopg
 
 from benchmarks import cpu
+from benchmarks.processes import context
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from domain.funds.deposit import DepositConfirmed, deposit_stream
@@ -348,12 +348,12 @@ class _Team:
     """So many writers of one kind; they wait for their turn in between."""
 
     def __init__(self, kind: type[_Ours | _Peer], uri: str, batch: int, writers: int) -> None:
-        context = get_context("spawn")
+        making = context()
         self._pipes: list[Any] = []
         self._processes: list[Any] = []
         for writer in range(writers):
-            here, there = context.Pipe()
-            process = context.Process(
+            here, there = making.Pipe()
+            process = making.Process(
                 target=_work, args=(there, kind, uri, batch, writer, writers), daemon=True
             )
             process.start()

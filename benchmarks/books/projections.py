@@ -21,7 +21,6 @@ import json
 import time
 from dataclasses import replace
 from itertools import islice
-from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import psycopg
@@ -31,6 +30,7 @@ from eventsourcing.utils import Environment
 from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.log.reports import bench_node, reports
+from benchmarks.processes import context
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from domain.fleet.device import DeviceReserved, device_stream
@@ -237,9 +237,9 @@ def _usage(connection: Connection, uri: str, peer_reports: int) -> dict[str, Any
 
 def _two_workers(uri: str) -> tuple[float, int]:
     """Seconds from the moment both are connected until both are done, and reports applied."""
-    context = get_context("spawn")
-    barrier, results = context.Barrier(3), context.Queue()
-    workers = [context.Process(target=_worker, args=(uri, n, barrier, results)) for n in (0, 1)]
+    making = context()
+    barrier, results = making.Barrier(3), making.Queue()
+    workers = [making.Process(target=_worker, args=(uri, n, barrier, results)) for n in (0, 1)]
     for worker in workers:
         worker.start()
     barrier.wait()

@@ -34,6 +34,7 @@ from api.main import create_app
 from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.settings import Settings
+from benchmarks.books.leases import requested, reserved
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from domain.funds import deposit
@@ -164,85 +165,16 @@ class _Running:
     def opened(self) -> Iterator[Told]:
         """From the request to the opening."""
         at: dict[str, Any] = {"lease_id": self.id, "at_us": START_US}
-        node, device = f"node_{self.number:032x}", f"GPU-{self.number:032x}"
-        yield (
-            self.stream,
-            lease.LeaseRequested(
-                meter_maxima=(),
-                volumes=(),
-                datasets=(),
-                job_id=f"job_{self.number:032x}",
-                gpu_count=1,
-                share_ppm=PPM,
-                mem_ppm=PPM,
-                models=(),
-                max_price_per_gpu_hour=credit(PRICE),
-                pay_with=None,
-                term_us=None,
-                funds=None,
-                **at,
-                **self.names,
-                refill=False,
-                sla_class=None,
-                key_id=None,
-                restart_of=None,
-                constraints=None,
-                encryption_key=None,
-                remoting_session_id=None,
-                split_label=None,
-                route_id=None,
-                pricing=None,
-                months=None,
-                part=None,
-                attempt=None,
-                run_due_us=None,
-                overflow=False,
-                gang_id=None,
-                start_timeout_us=None,
-                escrow_id=None,
-            ),
-        )
-        yield (
-            self.stream,
-            lease.LeaseReserved(
-                meter_maxima=(),
-                job_id=f"job_{self.number:032x}",
-                node_id=node,
-                provider_id="prov_1",
-                provider_account_id=f"acct_owner{self.number % 100}",
-                offer_id="offer_1",
-                device_ids=(device,),
-                share_ppm=PPM,
-                mem_ppm=PPM,
-                gpu_class="datacenter",
-                price_per_gpu_hour=credit(PRICE),
-                pay_with="cash",
-                own=False,
-                tariff_version=1,
-                fee_per_gpu_hour=credit(FEE),
-                provider_share_ppm=500_000,
-                burn_share_ppm=0,
-                escrow=(EscrowPart("cash", credit((HOURS + 1) * PRICE)),),
-                **at,
-                **self.names,
-                split=None,
-                client_account_id=None,
-                owners=(),
-                federated=None,
-                sla_class=None,
-                counted=(),
-                prepaid=None,
-                quotas=(),
-                gang_id=None,
-                pool_id=None,
-                mode="whole",
-                mig=None,
-                reclaim_window_us=None,
-                interruptible=False,
-                quote_id=None,
-                by=None,
-            ),
-        )
+        names = {**self.names, **at, "job_id": f"job_{self.number:032x}"}
+        offer = {
+            "node_id": f"node_{self.number:032x}",
+            "provider_id": "prov_1",
+            "provider_account_id": f"acct_owner{self.number % 100}",
+            "offer_id": "offer_1",
+        }
+        device_id = f"GPU-{self.number:032x}"
+        yield self.stream, requested(names, credit(PRICE), None)
+        yield self.stream, reserved(names, offer, device_id, (PRICE, FEE), HOURS + 1)
         yield (
             self.stream,
             lease.LeaseOpened(

@@ -24,7 +24,6 @@ import sys
 import time
 from dataclasses import dataclass
 from hashlib import sha256
-from multiprocessing import get_context
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.synchronize import Event
 from typing import Any, NamedTuple
@@ -34,6 +33,7 @@ import psycopg
 from api.process.collecting import collecting_later
 from benchmarks.epochs.settle import Epoch as MadeUp
 from benchmarks.epochs.settle import drawn, lane_nodes, policy
+from benchmarks.processes import context
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from domain.epochs import epoch as epochs
@@ -137,12 +137,12 @@ class _Child:
 
 def _measured(uri: str, seal: tuple[int, int] | None, seconds: float) -> dict[str, Any]:
     """The writers, for so long or for as long as the seal takes."""
-    context = get_context("spawn")
-    stop = context.Event()
+    making = context()
+    stop = making.Event()
 
     def start(work: Any, *arguments: Any) -> _Child:
-        ours, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs, uri, *arguments))
+        ours, theirs = making.Pipe()
+        process = making.Process(target=work, args=(theirs, uri, *arguments))
         process.start()
         return _Child(process, ours)
 
