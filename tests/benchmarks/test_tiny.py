@@ -18,8 +18,10 @@ from benchmarks.__main__ import BENCHMARKS, Benchmark, table
 from benchmarks.size import Size
 from tests.conftest import Databases
 
-LONG = {"lease_open"}
-"""It starts the whole server three times, which takes more processor time than all the others."""
+LONG = {"lease_open", "reporter_footprint"}
+"""One starts the whole server three times, which takes more processor time than all the others; the
+other starts the reporter four times.
+"""
 
 
 @dataclass
