@@ -184,7 +184,7 @@ def _write(pipe: Pipe, uri: str, stop: Event, writer: int, name: str) -> None:
         pipe.send("ready")
         pipe.recv()
         number = 0
-        while not stop.is_set():
+        while number == 0 or not stop.is_set():
             number += 1
             command = ConfirmDeposit(
                 deposit_id=f"dep_{name}_{writer}_{number}",

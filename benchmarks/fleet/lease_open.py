@@ -333,7 +333,7 @@ class _Client(asyncio.Protocol):
         self._send()
 
     def _send(self) -> None:
-        if time.perf_counter() > self.until:
+        if self.took and time.perf_counter() > self.until:
             self._transport.close()
             return
         self._sent_at = time.perf_counter()

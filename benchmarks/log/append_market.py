@@ -229,8 +229,9 @@ def _entry(number: int) -> Entry:
 
 
 def _rate(append: Callable[[int, int], None], batch: int, seconds: float) -> float:
-    done = 0
     began = time.perf_counter()
+    append(0, batch)  # one at least, however busy the machine is
+    done = batch
     while (took := time.perf_counter() - began) < seconds:
         append(done, batch)
         done += batch

@@ -235,7 +235,7 @@ class _Client(asyncio.Protocol):
 
     def _send(self) -> None:
         message = next(self.requests, None)
-        if message is None or time.perf_counter() > self.until:
+        if message is None or (self.took and time.perf_counter() > self.until):
             self._transport.close()
             return
         self._sent_at = time.perf_counter()
