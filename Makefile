@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo serve tools test test-fast test-long test-gpu bench style lint types-strict locks contracts audit-deps sbom clean
+.PHONY: help demo serve tools test test-fast test-long mutants test-gpu bench style lint types-strict locks contracts audit-deps sbom clean
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
@@ -78,6 +78,11 @@ SEEDS_FROM ?= 0
 test-long: $(VENV)/.dev  ## fault injection, and one range of every seeded suite (SEEDS_FROM=20000: another)
 	@$(RUN)/python -m pytest -m "long" --timeout 3600 --hypothesis-profile long
 	@$(RUN)/python -m tests.passes --one-pass $(SEEDS_FROM)
+
+MUTANTS ?= --seed 1 --count 400
+
+mutants: $(VENV)/.dev  ## changes of the code that moves money which no test notices; goes on where it ended
+	@nice $(RUN)/python -m tests.mutation $(MUTANTS)
 
 test-gpu: $(VENV)/.dev  ## the reporter and the challenge on a real NVIDIA GPU (says what it needs)
 	@$(RUN)/python -m benchmarks.node.gpu_node

@@ -62,11 +62,11 @@ def create_app(service: Service, *, with_console: bool = False) -> Asgi:
     app = build(service)
     asgi = envelope(fast(app, service.ingest), service)
     if with_console:
-        from api.console import pages  # its library takes a second to import
         from api.console.guard import guarded
+        from api.console.opening import opened_when_asked
 
-        pages.add(app, asgi)
-        return guarded(asgi, has_tls=service.settings.ssl_certfile is not None)
+        has_tls = service.settings.ssl_certfile is not None
+        return guarded(opened_when_asked(app, asgi), has_tls=has_tls)
     return asgi
 
 

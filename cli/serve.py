@@ -53,7 +53,7 @@ def serve(settings: Settings) -> int:
         _stopped_by_sigterm(),
         closing(_bound(settings)) as sock,
         watching(service.embedded),
-        _jobs(service),
+        _jobs(service, begin=(listening := threading.Event())),
     ):
         founding.warn(service.ledger, settings)
         warn_of_plain_http(settings)
@@ -64,8 +64,9 @@ def serve(settings: Settings) -> int:
             app = create_app(service, with_console=settings.console and not settings.read_only)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
             tune_collector()
-            uvicorn.Server(config).run([sock])
+            Server(config, listening).run([sock])
             return 0
+        listening.set()
         tune_collector()
         _hand_down(settings)
         how = {**_how(settings), "factory": True, "workers": settings.workers}
@@ -162,21 +163,40 @@ def _end_with_parent() -> None:
     threading.Thread(target=follow, name="parent-watch", daemon=True).start()
 
 
+class Server(uvicorn.Server):
+    """Says when requests are answered."""
+
+    def __init__(self, config: uvicorn.Config, listening: threading.Event) -> None:
+        super().__init__(config)
+        self.listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
 @contextmanager
-def _jobs(service: Service) -> Generator[None, None, None]:
-    """The background jobs in a thread, unless the settings leave them to `tallystick jobs`."""
+def _jobs(service: Service, begin: threading.Event) -> Generator[None, None, None]:
+    """The background jobs in a thread, unless the settings leave them to `tallystick jobs`. They
+    begin once `begin` is set: at a start forty of them would delay the first answer.
+    """
     if not service.settings.jobs or service.settings.read_only:
         yield
         return
     stop = threading.Event()
-    thread = threading.Thread(
-        target=jobs.run, args=(service,), kwargs={"once": False, "stop": stop}, name="jobs"
-    )
+
+    def work() -> None:
+        begin.wait()
+        if not stop.is_set():
+            jobs.run(service, once=False, stop=stop)
+
+    thread = threading.Thread(target=work, name="jobs")
     thread.start()
     try:
         yield
     finally:
         stop.set()
+        begin.set()
         thread.join()
 
 

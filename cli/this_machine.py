@@ -125,13 +125,16 @@ def serve(
         read_only=read_only,
         data_dir=data_dir,
     )
-    gc.disable()  # hundreds of modules come, and none goes: `tune_collector` begins to look later
+    # Hundreds of modules come, and none goes: until `tune_collector` only what is new is looked at,
+    # where classes with slots leave a copy of themselves.
+    before = gc.get_threshold()
+    gc.set_threshold(20_000, 1_000, 1_000)
     from cli import serve as cli_serve
 
     try:
         code = cli_serve.serve(settings)
     finally:
-        gc.enable()
+        gc.set_threshold(*before)
     raise typer.Exit(code)
 
 

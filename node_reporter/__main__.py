@@ -1,4 +1,4 @@
-"""`tallystick-node`: join, run, rotate, doctor, install; enroll, exec. Small: argparse alone.
+"""`tallystick-node`: join, run, rotate, doctor, install; enroll, exec; edge. Small: argparse alone.
 
 Exit codes: 0 done, 1 the answer is no, 2 wrong usage or unreadable input, 75 start me again,
 78 only a person can go on from here. Results on standard output, everything else on standard error.
@@ -18,6 +18,7 @@ from node_reporter.gpus.seam import MonitorBlind
 from node_reporter.identity import KeyUnreadable
 from node_reporter.machine.config import NotJoined
 from node_reporter.machine.machine import InstallRefused
+from node_reporter.programs import edge as edge_program
 from node_reporter.programs import execute as executor_program
 from node_reporter.programs import install as install_program
 from node_reporter.programs import join as join_program
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     run_program.add_parser(commands, _common, backends.build)
     install_program.add_parsers(commands, _common)
     executor_program.add_parsers(commands, between)
+    edge_program.add_parser(commands, between)
     return parser
 
 

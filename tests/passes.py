@@ -107,6 +107,31 @@ ALL = (
         seconds=3.5,
     ),
     Suite(
+        "executor-kills",
+        "tests.node_reporter.executor.test_kill",
+        "5 kills of an executor while a lease runs",
+        short=1,
+        one_pass=4,
+        seconds=20,
+    ),
+    Suite(
+        "kills",
+        "tests.e2e.test_kill",
+        "10 kills of server, timers and PostgreSQL under one load",
+        short=1,
+        one_pass=6,
+        seconds=100,
+    ),
+    Suite(
+        "failpoints",
+        "tests.failpoints.suite",
+        "a fault at each named place, at a passing that the seed draws",
+        short=1,
+        one_pass=20,
+        seconds=40,
+        limit_s=1_200,
+    ),
+    Suite(
         "lease-histories",
         "tests.ledger.log.test_linearizability",
         "lease commands of eight threads have an order",
@@ -121,6 +146,14 @@ ALL = (
         short=1,
         one_pass=20,
         seconds=2,
+    ),
+    Suite(
+        "simulation",
+        "tests.simulation.suite",
+        "server, node, timers and renters on one clock, cut anywhere, against a reference ledger",
+        short=16,
+        one_pass=1_000,
+        seconds=1,
     ),
 )
 SUITES = {one.name: one for one in ALL}

@@ -2,4 +2,4 @@
 pages come out. No page decides, sums or reads a table.
 """
 
-__all__ = ("guard", "pages")
+__all__ = ("guard", "opening")

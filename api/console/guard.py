@@ -36,7 +36,7 @@ def guarded(app: ASGIApp, *, has_tls: bool) -> ASGIApp:
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        if scope["type"] not in ("http", "websocket") or not _is_consoles(path):
+        if scope["type"] not in ("http", "websocket") or not is_consoles(path):
             return await app(scope, receive, send)
         is_ours = is_same_origin(Headers(scope=scope))
         if scope["type"] == "http":
@@ -80,7 +80,8 @@ def with_headers(send: Send, *, has_tls: bool) -> Send:
     return told
 
 
-def _is_consoles(path: str) -> bool:
+def is_consoles(path: str) -> bool:
+    """Whether a path is the console's or below it."""
     return path == PATH or path.startswith(f"{PATH}/")
 
 

@@ -14,8 +14,6 @@ from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from urllib.parse import unquote, urlsplit
 
-import httpx
-
 from api.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -53,6 +51,8 @@ def tried(settings: Settings, subject: str, text: str) -> dict[str, str | None]:
 
 
 def _error_of(act: Callable[[], None]) -> str | None:
+    import httpx  # most servers tell nobody
+
     try:
         act()
     except (OSError, smtplib.SMTPException, httpx.HTTPError) as error:
@@ -61,6 +61,8 @@ def _error_of(act: Callable[[], None]) -> str | None:
 
 
 def _chat(settings: Settings, subject: str, text: str) -> None:
+    import httpx
+
     assert settings.alert_chat_url is not None
     told = {"text": f"{subject}\n{text}"}
     httpx.post(settings.alert_chat_url, json=told, timeout=SECONDS_MAX).raise_for_status()

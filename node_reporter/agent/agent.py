@@ -39,6 +39,9 @@ from node_reporter.reports.spool import DeviceEnd, PendingEvent, Spool, SpoolBlo
 TICK_US = 1_000_000
 INTERVAL_US = 60_000_000
 CHECKPOINT_US = 10_000_000
+UNKNOWN_US_MAX = 180_000_000
+"""So long rows stay open while the server does not tell its leases: the time of one that has begun
+meanwhile is told under its name. As long as a lease may be silent; an outage may be longer."""
 SPECS_US = 300_000_000
 """The inventory is told again after this, well within the time it counts for (15 minutes)."""
 BLIND_US_MAX = 60_000_000
@@ -123,6 +126,7 @@ class Reporter:
         self._library: str | None = None  # its digest, read when the node announces itself
         self._announced = self._behind = False
         self._blocked: Moment | None = None
+        self._unknown_since: Moment | None = None  # the server does not tell its leases
         self._told_at: dict[tuple[str, str, str], int] = {}
         self._checked: dict[str, dict[str, int]] = {}
         self._untold: dict[tuple[str, str, str], int] = {}
@@ -238,7 +242,8 @@ class Reporter:
         since_us = now.mono_us - self._checkpoint_at.mono_us
         if self._blocked is not None and since_us < CHECKPOINT_US:
             return
-        if self._cut_is_due(now):
+        waits = self._unknown_since is not None and since_us < CHECKPOINT_US
+        if not waits and self._cut_is_due(now):
             self._flush("tick", SENDS_PER_TURN)
         elif since_us >= CHECKPOINT_US:
             self._checkpoint(now)
@@ -330,13 +335,24 @@ class Reporter:
     def _flush(self, reason: str, sends_max: int) -> None:
         before = self._clock.now()
         try:
-            if self.delivery.is_due():
-                self._fetch_windows()
+            if self._fetch_windows():
+                self._unknown_since = None
+            elif reason == "tick" and self._may_wait(before):
+                self._checkpoint(before)
+                return
             self._cut(before, reason)
         except SpoolBlocked as blocked:
             self._hold(before, blocked)
         else:
             self._deliver(sends_max)
+
+    def _may_wait(self, now: Moment) -> bool:
+        """Whether rows stay open because the server did not say whose time it is. A row that is
+        closed as idle is nobody's for good, whatever lease had begun in it.
+        """
+        if self._unknown_since is None:
+            self._unknown_since = now
+        return now.mono_us - self._unknown_since.mono_us < UNKNOWN_US_MAX
 
     def _checkpoint(self, now: Moment) -> None:
         self._read_lease_files(now)
@@ -424,14 +440,18 @@ class Reporter:
             boot_minus_mono_us=last.at.boot_us - last.at.mono_us,
         )
 
-    def _fetch_windows(self) -> None:
+    def _fetch_windows(self) -> bool:
+        """Whether the server told which leases there are."""
+        if not self.delivery.is_due():
+            return False
         try:
             windows = self._client.assignments()
         except Unreachable:
-            return
+            return False
         if windows is not None and windows != self._tenants.assigned:
             self._tenants.assigned = windows
             self.spool.remember_windows(windows)
+        return windows is not None
 
     def _read_lease_files(self, now: Moment) -> None:
         if self._lease_files is not None:

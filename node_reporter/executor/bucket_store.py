@@ -108,6 +108,12 @@ class BucketStore:
             for copy in self._copies.glob(f"*.{volume_id}"):
                 remove_folder(copy)
 
+    def forget(self, lease_id: str) -> None:
+        """What was not written back is lost with the job, which is told as lost."""
+        if self._copies.exists():
+            for copy in self._copies.glob(f"{lease_id}.*"):
+                remove_folder(copy)
+
     # --- the bucket ----------------------------------------------------------------------------
 
     def _store(self) -> S3Store:

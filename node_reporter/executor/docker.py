@@ -195,6 +195,20 @@ class DockerRunner:
             said = asked.stderr.decode(errors="replace").strip().splitlines()
             raise RunnerUnusable(f"docker: {said[-1] if said else 'no server'}")
 
+    def forget(self, lease_id: str) -> None:
+        """A container is its server's child: it outlives an executor that was killed."""
+        docker = shutil.which("docker")
+        assert docker is not None, "it was checked"
+        subprocess.run(  # noqa: S603
+            [docker, "rm", "--force", name_of(lease_id)],
+            check=False,
+            timeout=END_SECONDS_MAX,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
     def start(self, grant: Grant) -> DockerRun:
         docker = shutil.which("docker")
         if docker is None:

@@ -29,6 +29,7 @@ from node_reporter.executor.datastores import Datastores
 from node_reporter.executor.gpu_files import DeviceFiles
 from node_reporter.executor.job_log import JobLog
 from node_reporter.executor.nameless import BLOCK_BYTES
+from node_reporter.executor.reserved_names import ReservedNames
 from node_reporter.executor.runner import Bound, Grant, Limits, NotStarted, Run, Runner
 from node_reporter.executor.sandbox import PATH, JobUser, make_folder
 from node_reporter.executor.state import ExecutorSettings
@@ -36,6 +37,7 @@ from node_reporter.executor.usage import CGROUPS, Group, WorkMeter, write_counte
 from node_reporter.executor.volume_store import Mount, NotErased, VolumeStore, remove_folder
 from node_reporter.executor.work import (
     ENDPOINT_KINDS,
+    LEASE,
     Running,
     Start,
     Stop,
@@ -110,6 +112,11 @@ class Job:
     def is_over(self) -> bool:
         return self.exit_code is not None
 
+    @property
+    def held_port(self) -> int | None:
+        """The port of this machine that is its own: of its endpoint, or reserved for it."""
+        return self.start.reserved.port if self.start.reserved else self.port
+
 
 class Executor:
     """Everything one executor knows while it runs."""
@@ -127,6 +134,7 @@ class Executor:
         devices: DeviceFiles | None = None,
         volumes: VolumeStore | None = None,
         datastores: Datastores | None = None,
+        names: ReservedNames | None = None,
         used: Path | None = None,
         tell: Callable[[str], None] = lambda _line: None,
     ) -> None:
@@ -140,6 +148,7 @@ class Executor:
         self._devices = devices or DeviceFiles()
         self._volumes = volumes
         self._datastores = datastores
+        self._names = names
         self._used = used  # the folder where the reporter finds what work uses
         self._tell = tell
         self.jobs: dict[str, Job] = {}
@@ -160,6 +169,24 @@ class Executor:
             self._tell(str(error))
         for job in list(self.jobs.values()):
             self._look_at(job)
+
+    def take_over(self) -> None:
+        """Leave nothing of the jobs of an executor that was killed; the server is told of each as
+        lost as soon as it asks for it. Only while no other executor works in this folder.
+        """
+        left = self._folder.iterdir() if self._folder.is_dir() else ()
+        for folder in sorted(left):
+            if LEASE.fullmatch(folder.name) is None:
+                continue
+            for runner in self._runners:
+                runner.forget(folder.name)
+            group = Group.make(CGROUPS, f"tallystick-{folder.name}")
+            if group is not None:
+                group.end()
+            if self._volumes is not None:
+                self._volumes.forget(folder.name)
+            remove_folder(folder)  # last of all, for it is what tells of the others
+            self._tell(f"{folder.name} was left by an executor that was killed")
 
     def close(self) -> None:
         """End every job: the executor goes away, and nothing runs without it."""
@@ -242,8 +269,10 @@ class Executor:
         return ""
 
     def _unmount(self, job: Job) -> None:
-        """Let go of a job's volumes and stores; what could not be kept stands in its log."""
+        """Let go of a job's name, volumes and stores; what could not be kept stands in its log."""
         lease_id = job.start.lease_id
+        if self._names is not None:
+            self._names.withdraw(lease_id)
         wrongs = [] if self._datastores is None else [self._datastores.close(lease_id)]
         for mount, folder in job.volumes.items():
             assert self._volumes is not None
@@ -290,9 +319,11 @@ class Executor:
 
     def _begin(self, job: Job) -> None:
         start = job.start
+        self._check_reserved(job)
         job.folder = make_folder(self._folder, start.lease_id, self._user)
         if start.kind in ENDPOINT_KINDS and self._allowed.network:
-            job.port, job.token = self._free_port(), secrets.token_urlsafe(24)
+            job.port = start.reserved.port if start.reserved else self._free_port()
+            job.token = secrets.token_urlsafe(24)
         granted, missing = self._settings.granted(start.account_id, start.env_refs)
         if start.image is None:
             job.group = _group(start.lease_id, self._allowed.limits)
@@ -308,13 +339,14 @@ class Executor:
             volumes=(*self._mounted(job), *self._stores(start)),
             network=self._allowed.network,
             limits=self._allowed.limits,
-            port=job.port,
+            port=job.held_port,
             groups=() if job.group is None else job.group.doors,
         )
         job.run = job.runner.start(grant)
         job.log = JobLog(*job.run.outputs)
         if self._used is not None:
             job.meter = self._begin_meter(job)
+        self._publish(job)
         for name in missing:
             job.log.note(f"{name} is not known on this node: the job runs without it")
         self._tell(f"{start.lease_id} started by {job.runner.name}")
@@ -334,11 +366,31 @@ class Executor:
 
     def _free_port(self) -> int:
         """Raises NotStarted."""
-        taken = {job.port for job in self.jobs.values()}
+        taken = {job.held_port for job in self.jobs.values()}
         free = next((port for port in self._allowed.ports if port not in taken), None)
         if free is None:
             raise NotStarted("no port is free for an endpoint")
         return free
+
+    def _check_reserved(self, job: Job) -> None:
+        """Raises NotStarted."""
+        if job.start.reserved is None:
+            return
+        job.start.reserved.check()
+        others = (one for one in self.jobs.values() if one is not job)
+        if any(one.held_port == job.held_port for one in others):
+            raise NotStarted(f"port {job.held_port} is another job's here")
+
+    def _publish(self, job: Job) -> None:
+        """Tell the network the name that is reserved for it, or its log why not."""
+        assert job.log is not None
+        if job.start.reserved is None:
+            return
+        if self._names is not None and self._allowed.network:
+            self._names.publish(job.start.lease_id, job.start.reserved)
+            return
+        why = "publishes no names" if self._allowed.network else "lets jobs use no network"
+        job.log.note(f"{job.start.reserved.full_name} is not published: this node {why}")
 
     def _decline(self, start: Start, why: str) -> None:
         """Give the lease back: it ends uncharged, close code 10006, and the renter reads why."""
@@ -356,6 +408,7 @@ class Executor:
     def _look_at(self, job: Job) -> None:
         if job.run is not None and not job.is_over:
             self._meter(job)
+            self._keep_published(job)
             self._check_limits(job)
             self._end_if_due(job)
             job.exit_code = job.run.poll()
@@ -405,6 +458,13 @@ class Executor:
             write_counters(self._used, job.meter.look(now_us))
         except OSError as error:
             self._tell(f"{job.start.lease_id}: its use cannot be told: {error}")
+
+    def _keep_published(self, job: Job) -> None:
+        assert job.log is not None
+        now_us = self._clock.now().mono_us
+        for wrong in self._names.look(job.start.lease_id, now_us) if self._names else ():
+            self._tell(f"{job.start.lease_id}: {wrong}")
+            job.log.note(wrong)
 
     def _may_be_used(self, job: Job) -> bool:
         """An endpoint is ready when it answers, and billing starts then; other work at once."""

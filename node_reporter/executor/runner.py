@@ -130,3 +130,7 @@ class Runner(Protocol):
     def start(self, grant: Grant) -> Run:
         """Raises NotStarted."""
         ...
+
+    def forget(self, lease_id: str) -> None:
+        """End what runs of a lease whose executor was killed; nothing to end is well too."""
+        ...

@@ -194,6 +194,9 @@ class SandboxRunner:
             said = errors.decode(errors="replace").strip().splitlines()
             raise RunnerUnusable(f"bubblewrap does not work here: {said[-1] if said else '?'}")
 
+    def forget(self, lease_id: str) -> None:
+        """The walls fell with the executor, and all within them ended."""
+
     def start(self, grant: Grant) -> ProcessRun:
         read_end, write_end = os.pipe()
         filter_fd = _filter()
@@ -315,6 +318,9 @@ class TrustedRunner:
     def check(self) -> None:
         if sys.platform != "linux":
             raise RunnerUnusable("the executor needs Linux")
+
+    def forget(self, lease_id: str) -> None:
+        """Its first process ended with the executor; the others are in the group of the lease."""
 
     def start(self, grant: Grant) -> ProcessRun:
         if grant.volumes:

@@ -130,7 +130,7 @@ def load(folder: ExecutorFolder) -> ExecutorSettings:
         url, node_id, executor = (str(told[name]) for name in ("url", "node_id", "executor"))
     except KeyError as error:
         raise ConfigUnreadable(f"{folder.settings}: {error} is missing") from error
-    key = _secret(folder.key) if folder.key.exists() else ""
+    key = read_secret(folder.key) if folder.key.exists() else ""
     return ExecutorSettings(
         url=url,
         node_id=node_id,
@@ -144,7 +144,7 @@ def _variables(path: Path) -> dict[str, dict[str, str]]:
     """Tables of texts. Raises ConfigUnreadable, KeyUnreadable."""
     if not path.exists():
         return {}
-    _secret(path)
+    read_secret(path)
     found: dict[str, dict[str, str]] = {}
     for account, values in _toml(path).items():
         if not isinstance(values, dict):
@@ -156,7 +156,7 @@ def _variables(path: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def _secret(path: Path) -> str:
+def read_secret(path: Path) -> str:
     """A file only its owner can read. Raises KeyUnreadable."""
     try:
         mode = path.stat().st_mode
@@ -183,7 +183,7 @@ def volume_settings(folder: ExecutorFolder) -> dict[str, str]:
     """
     if not folder.volumes.exists():
         return {}
-    _secret(folder.volumes)
+    read_secret(folder.volumes)
     told = _toml(folder.volumes)
     if not all(isinstance(value, str) for value in told.values()):
         raise ConfigUnreadable(f"{folder.volumes}: every value is a text")
@@ -197,7 +197,7 @@ def store_settings(folder: ExecutorFolder) -> StoreSettings | None:
     """
     if not folder.datastores.exists():
         return None
-    _secret(folder.datastores)
+    read_secret(folder.datastores)
     told = _toml(folder.datastores)
     servers, folders = told.pop("servers", []), told.pop("folders", {})
     if told:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -30,6 +31,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 KEPT_S = 3_600
 """So long the last counters of work that is over wait for the reporter to sign them."""
 FILES_MAX = 1_000
+END_SECONDS_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +158,22 @@ class Group:
         for folder in self.folders if self.is_ours else ():
             with suppress(OSError):
                 folder.rmdir()
+
+    def end(self) -> None:
+        """End every process in it, and remove it."""
+        ends_s = time.monotonic() + END_SECONDS_MAX
+        while (pids := self._processes()) and time.monotonic() < ends_s:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+        self.remove()
+
+    def _processes(self) -> list[int]:
+        try:
+            return [int(line) for line in (self.memory / "cgroup.procs").read_text().split()]
+        except OSError:
+            return []
 
 
 def groups_of(pid: int, container: str, proc: Path = Path("/proc")) -> dict[str, str]:

@@ -74,6 +74,10 @@ class VolumeStore(Protocol):
         """Leave nothing of a volume, also when there is none. Raises NotErased."""
         ...
 
+    def forget(self, lease_id: str) -> None:
+        """Leave no copy of a lease whose executor was killed; the volumes stay as they are."""
+        ...
+
 
 class FolderStore:
     """Volumes as folders below one that the region's storage exports."""
@@ -118,6 +122,9 @@ class FolderStore:
         remove_folder(folder)
         if os.path.lexists(folder):
             raise NotErased(f"{volume_id}: {folder} is still there")
+
+    def forget(self, lease_id: str) -> None:
+        """What a job wrote is in the volume already."""
 
     def _place(self, volume_id: str) -> Path:
         """A name of our own below the root: no way up, whatever the server tells."""

@@ -18,13 +18,14 @@ from domain.metering import report
 from domain.money import PPM
 from domain.sites.attached import STORES_MAX
 from node_reporter.executor.datastores import StoreMount, told_places
+from node_reporter.executor.reserved_names import ReservedPort
 from node_reporter.executor.volume_store import GIB, VOLUME_ID, Mount
 
 LIST_MAX = 1_000
 TEXT_MAX = 4_096
 ITEMS_MAX = 256
 ENDPOINT_KINDS = ("endpoint", "notebook")
-_LEASE = re.compile(report.LEASE_PATTERN)
+LEASE = re.compile(report.LEASE_PATTERN)
 _HASH = re.compile(r"[0-9a-f]{64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
@@ -58,6 +59,7 @@ class Start:
     attempt: int | None  # of the part, from 1
     volumes: tuple[Mount, ...] = ()
     stores: tuple[StoreMount, ...] = ()
+    reserved: ReservedPort | None = None
 
     @property
     def is_what_was_asked(self) -> bool:
@@ -95,16 +97,16 @@ class Work:
 def parse(document: Any) -> Work:
     """Read the answer of `GET /v1/nodes/{id}/assignments`. Raises WorkUnreadable."""
     try:
-        starts = tuple(_start(item) for item in _items(document["pending"]))
-        stops = tuple(_stop(item) for item in _items(document["stopping"]))
-        running = [_running(item) for item in _items(document["data"])]
-        to_erase = tuple(_volume(one) for one in _texts(document.get("to_erase", [])))
+        starts = tuple(_start(item) for item in told_items(document["pending"]))
+        stops = tuple(_stop(item) for item in told_items(document["stopping"]))
+        running = [_running(item) for item in told_items(document["data"])]
+        to_erase = tuple(_volume(one) for one in told_texts(document.get("to_erase", [])))
     except (KeyError, TypeError, ValueError) as error:
         raise WorkUnreadable(repr(error)) from error
     return Work(starts, stops, {each.lease_id: each for each in running}, to_erase)
 
 
-def _items(value: Any) -> list[dict[str, Any]]:
+def told_items(value: Any) -> list[dict[str, Any]]:
     if type(value) is not list or len(value) > LIST_MAX:
         raise WorkUnreadable(f"needed a list of at most {LIST_MAX}")
     if not all(type(item) is dict for item in value):
@@ -114,50 +116,51 @@ def _items(value: Any) -> list[dict[str, Any]]:
 
 def _start(item: dict[str, Any]) -> Start:
     work = item["work"]
-    image = None if work.get("image") is None else _text(work["image"])
-    command, env_refs = _texts(work["command"]), _texts(work["env_refs"])
+    image = None if work.get("image") is None else told_text(work["image"])
+    command, env_refs = told_texts(work["command"]), told_texts(work["env_refs"])
     references = _references(work.get("references"))
     key = item.get("encryption_key")
     return Start(
         lease_id=_lease(item["lease_id"]),
-        account_id=_text(item["account_id"]),
-        kind=_text(work["kind"]),
+        account_id=told_text(item["account_id"]),
+        kind=told_text(work["kind"]),
         image=image,
         command=command,
         env_refs=env_refs,
         told_sha256=_hash(work["workload_sha256"]),
         references=references,
         workload_sha256=workload_hash(image, command, env_refs, references),
-        device_ids=_texts(item["device_ids"]),
-        share_ppm=_whole(item["share_ppm"]),
-        mem_ppm=_whole(item["mem_ppm"]),
-        mode=_text(item.get("mode", "whole")),
-        memory_mib=_whole_or_none(item.get("memory_mib")),
+        device_ids=told_texts(item["device_ids"]),
+        share_ppm=told_whole(item["share_ppm"]),
+        mem_ppm=told_whole(item["mem_ppm"]),
+        mode=told_text(item.get("mode", "whole")),
+        memory_mib=told_whole_or_none(item.get("memory_mib")),
         encryption_key=None if key is None else bytes.fromhex(_hash(key)),
-        executor=_text_or_none(item.get("executor")),
-        part=_whole_or_none(item.get("part")),
-        parts=_whole_or_none(item.get("parts")),
-        attempt=_whole_or_none(item.get("attempt")),
+        executor=told_text_or_none(item.get("executor")),
+        part=told_whole_or_none(item.get("part")),
+        parts=told_whole_or_none(item.get("parts")),
+        attempt=told_whole_or_none(item.get("attempt")),
         volumes=_mounts(item.get("volumes")),
-        stores=_stores(work.get("mounts")),
+        stores=told_stores(work.get("mounts")),
+        reserved=_reserved(work.get("reserved_port")),
     )
 
 
-def _whole_or_none(value: Any) -> int | None:
-    return None if value is None else _whole(value)
+def told_whole_or_none(value: Any) -> int | None:
+    return None if value is None else told_whole(value)
 
 
 def _mounts(value: Any) -> tuple[Mount, ...]:
     """What the job mounts; a path that leaves the folder of mounts is not taken from anybody."""
-    found = [] if value is None else _items(value)
+    found = [] if value is None else told_items(value)
     if len(found) > MOUNTS_MAX:
         raise WorkUnreadable(f"at most {MOUNTS_MAX} volumes")
     mounts = tuple(
         Mount(
             _volume(one["volume_id"]),
-            _text(one["path"]),
+            told_text(one["path"]),
             one["read_only"] is True,
-            _whole(one["size_gib"]) * GIB,
+            told_whole(one["size_gib"]) * GIB,
         )
         for one in found
     )
@@ -167,24 +170,30 @@ def _mounts(value: Any) -> tuple[Mount, ...]:
     return mounts
 
 
-def _stores(value: Any) -> tuple[StoreMount, ...]:
+def told_stores(value: Any) -> tuple[StoreMount, ...]:
     """What the work mounts of datastores; which paths are confined is asked when it starts."""
-    found = [] if value is None else _items(value)
+    found = [] if value is None else told_items(value)
     if len(found) > STORES_MAX:
         raise WorkUnreadable(f"at most {STORES_MAX} datastores")
     return tuple(
         StoreMount(
-            name=_text(one["name"]),
-            kind=_text(one["kind"]),
-            address=_text(one["address"]),
-            root_path=_text(one["root_path"]),
-            path=_text(one["path"]),
-            use=_text(one["use"]),
-            user=_text_or_none(one.get("user")),
-            password=_text_or_none(one.get("password")),
+            name=told_text(one["name"]),
+            kind=told_text(one["kind"]),
+            address=told_text(one["address"]),
+            root_path=told_text(one["root_path"]),
+            path=told_text(one["path"]),
+            use=told_text(one["use"]),
+            user=told_text_or_none(one.get("user")),
+            password=told_text_or_none(one.get("password")),
         )
         for one in found
     )
+
+
+def _reserved(value: Any) -> ReservedPort | None:
+    if value is None:
+        return None
+    return ReservedPort(told_text(value["host_name"]), told_whole(value["port"]))
 
 
 def _volume(value: Any) -> str:
@@ -194,10 +203,10 @@ def _volume(value: Any) -> str:
 
 
 def _references(value: Any) -> tuple[Reference, ...]:
-    found = [] if value is None else _items(value)
+    found = [] if value is None else told_items(value)
     if len(found) > REFERENCES_MAX:
         raise WorkUnreadable(f"at most {REFERENCES_MAX} references")
-    return tuple(Reference(_text(one["kind"]), _text(one["name"])) for one in found)
+    return tuple(Reference(told_text(one["kind"]), told_text(one["name"])) for one in found)
 
 
 def _stop(item: dict[str, Any]) -> Stop:
@@ -209,8 +218,8 @@ def _running(item: dict[str, Any]) -> Running:
     executor = item.get("executor")
     return Running(
         _lease(item["lease_id"]),
-        None if until is None else _whole(until),
-        None if executor is None else _text(executor),
+        None if until is None else told_whole(until),
+        None if executor is None else told_text(executor),
         item.get("work_ended") is True,
     )
 
@@ -221,7 +230,7 @@ def share_variables(start: Start) -> dict[str, str]:
     told = {
         "CUDA_VISIBLE_DEVICES": devices,
         "NVIDIA_VISIBLE_DEVICES": devices,
-        "TALLYSTICK_LEASE_ID": start.lease_id,
+        "TALLYSTICKLEASE_ID": start.lease_id,
         "TALLYSTICK_DEVICES": devices,
         "TALLYSTICK_SHARE_PPM": str(start.share_ppm),
         "TALLYSTICK_MEM_PPM": str(start.mem_ppm),
@@ -230,6 +239,9 @@ def share_variables(start: Start) -> dict[str, str]:
     told |= part_variables(start)
     if start.stores:
         told["TALLYSTICK_STORES"] = told_places(start.stores)
+    if start.reserved is not None:
+        told["TALLYSTICK_HOST_NAME"] = start.reserved.full_name
+        told["TALLYSTICK_PORT"] = str(start.reserved.port)
     if start.memory_mib is not None:
         told["TALLYSTICK_GPU_MEMORY_MIB"] = str(start.memory_mib)
     if start.mode == "mps":
@@ -256,7 +268,7 @@ def is_variable(name: str) -> bool:
 
 
 def _lease(value: Any) -> str:
-    if type(value) is not str or _LEASE.fullmatch(value) is None:
+    if type(value) is not str or LEASE.fullmatch(value) is None:
         raise WorkUnreadable("needed the id of a lease")
     return value
 
@@ -267,23 +279,23 @@ def _hash(value: Any) -> str:
     return value
 
 
-def _text(value: Any) -> str:
+def told_text(value: Any) -> str:
     if type(value) is not str or len(value) > TEXT_MAX or "\0" in value:
         raise WorkUnreadable(f"needed a text of at most {TEXT_MAX} characters")
     return value
 
 
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else _text(value)
+def told_text_or_none(value: Any) -> str | None:
+    return None if value is None else told_text(value)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def told_texts(value: Any) -> tuple[str, ...]:
     if type(value) is not list or len(value) > ITEMS_MAX:
         raise WorkUnreadable(f"needed a list of at most {ITEMS_MAX}")
-    return tuple(_text(each) for each in value)
+    return tuple(told_text(each) for each in value)
 
 
-def _whole(value: Any) -> int:
+def told_whole(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= report.INT_MAX:
         raise WorkUnreadable("needed a whole number, 0..2^53-1")
     return value

@@ -2,4 +2,4 @@
 say how it went.
 """
 
-__all__ = ("execute", "install", "join", "run")
+__all__ = ("edge", "execute", "install", "join", "run")

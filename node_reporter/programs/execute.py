@@ -8,6 +8,7 @@ reporter's folder.
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import json
 import os
 import secrets
@@ -29,6 +30,7 @@ from node_reporter.terminal import ConfigUnreadable, printable
 
 if TYPE_CHECKING:
     from node_reporter.executor.executor import Allowed, Executor
+    from node_reporter.executor.reserved_names import ReservedNames
     from node_reporter.executor.sandbox import JobUser
     from node_reporter.executor.volume_store import VolumeStore
 
@@ -101,6 +103,7 @@ def run(options: argparse.Namespace) -> int:
         user=user,
         volumes=volumes,
         datastores=stores,
+        names=reserved_names(options),
         used=folder.used,
         tell=_tell,
     )
@@ -109,6 +112,7 @@ def run(options: argparse.Namespace) -> int:
         + ", ".join(runner.name for runner in runners)
     )
     with only_one(folder):
+        executor.take_over()
         try:
             if stores is not None:
                 stores.check()
@@ -149,6 +153,19 @@ def volume_store(folder: ExecutorFolder, user: JobUser | None) -> VolumeStore | 
         raise RunnerUnusable(str(error)) from error
     _tell(f"volumes are kept in a {kind}")
     return store
+
+
+def reserved_names(options: argparse.Namespace) -> ReservedNames | None:
+    """What publishes them; None: nothing does. Raises ConfigUnreadable, RunnerUnusable."""
+    from node_reporter.executor.reserved_names import ReservedNames
+
+    if options.mdns is None:
+        return None
+    if not options.network:
+        raise ConfigUnreadable("--mdns needs --network: without it nothing is reached at a name")
+    names = ReservedNames(options.mdns)
+    names.check()
+    return names
 
 
 def until_stopped(executor: Executor, every_s: float, seconds: int | None) -> None:
@@ -250,6 +267,12 @@ def add_parsers(commands: Any, between: Callable[[int, int], Callable[[str], int
         help="let jobs read this folder too; may be repeated",
     )
     command.add_argument("--host", help="where renters reach endpoints on this machine")
+    command.add_argument(
+        "--mdns",
+        type=_address,
+        metavar="ADDRESS",
+        help="publish reserved names as this address of the machine; needs --network and avahi",
+    )
     command.add_argument("--ports", type=_ports, metavar="A-B", help="ports of endpoints")
     for name, low, high, default, what in (
         ("--memory", 16, 2**24, 8_192, "MiB of memory of one job"),
@@ -297,6 +320,10 @@ def _enroll_parser(commands: Any) -> None:
 
 def _state(command: Any) -> None:
     command.add_argument("--executor-state", metavar="DIR", help="folder of the executor")
+
+
+def _address(text: str) -> str:
+    return str(ipaddress.ip_address(text))
 
 
 def _ports(text: str) -> range:

@@ -140,6 +140,12 @@ def test_a_falling_total_is_refused() -> None:
         tree_of({account(1): 4}, previous={account(1): 5})
 
 
+def test_a_total_that_stays_is_taken() -> None:
+    """The commonest case: who earned nothing this epoch is in the tree with what was there."""
+    same = tree_of({account(1): 5}, previous={account(1): 5})
+    assert same.root == tree_of({account(1): 5}).root
+
+
 def test_a_vanished_account_is_a_falling_total() -> None:
     with pytest.raises(TotalFell):
         tree_of({account(1): 5}, previous={account(2).upper().replace("X", "x"): 1})

@@ -70,6 +70,7 @@ def test_the_metered_time_is_the_time_leased(result: dict[str, Any]) -> None:
 
 
 def test_each_line_of_the_statement_can_be_recomputed(result: dict[str, Any]) -> None:
+    assert len(result["statement"]) == result["leases"] > 0
     for line in result["statement"]:
         gpu_us = int(line["gpu_seconds"]) * 1_000_000
         price = int(line["price_per_gpu_hour"]["units"])

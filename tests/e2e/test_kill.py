@@ -5,7 +5,8 @@
     the chains verify, the books balance, views equal a rebuild, every lease comes to its time
 
 Nothing is mocked: real processes, real signals, a durable PostgreSQL, HTTP between them. A failure
-names the seed; `TALLYSTICK_TEST_SEED=<seed>` plays the same choices again.
+names the seed; `TALLYSTICK_TEST_SEED=<seed>` plays the same choices again. The long form takes any
+range of seeds: `python -m tests.passes kills`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import os
 import secrets
 import tempfile
 from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import psycopg
-import pytest
 
 from api.process.embedded_postgres import EmbeddedPostgres
 from tests.e2e import stand as stands
@@ -29,21 +30,23 @@ from tests.e2e.stand import TERMS_US, Stand
 
 SEED = "TALLYSTICK_TEST_SEED"
 TARGETS = ("server", "jobs", "postgres")
-GROUPS = ("each", *TARGETS)
+NINE = ("server", "jobs", *("postgres",) * 3, "server", "jobs", *("postgres",) * 2)
+KILLS = 10
+"""Of one seed of the long suite: `python -m tests.passes kills 0 50` are five hundred."""
 ACKNOWLEDGED_MAX = 40
 """At most so many answers between a start and the next kill."""
 
 Connection = psycopg.Connection[Any]
 
 
-@pytest.fixture(scope="module")
-def stand() -> Generator[Stand, None, None]:
-    """One installation for all tests here: what the first left must survive the others too."""
+@contextmanager
+def installed(group: str) -> Generator[Stand, None, None]:
+    """A whole installation, with leases for one group of kills."""
     with tempfile.TemporaryDirectory(prefix="tally") as name:
         folder = Path(name)
         folder.chmod(0o755)  # PostgreSQL does not run as root
         with EmbeddedPostgres(folder) as postgres:
-            made = stands.build(folder, postgres, GROUPS)
+            made = stands.build(folder, postgres, (group,))
             try:
                 for process in ("server", "jobs", "payer"):
                     made.start(process)
@@ -54,19 +57,22 @@ def stand() -> Generator[Stand, None, None]:
                 made.stop()
 
 
-def test_a_kill_of_each_loses_nothing_that_was_acknowledged(stand: Stand) -> None:
-    _kill_and_check(stand, "each", TARGETS)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("target", TARGETS)
-def test_twenty_kills_lose_nothing_that_was_acknowledged(stand: Stand, target: str) -> None:
-    _kill_and_check(stand, target, (target,) * 20)
-
-
-def _kill_and_check(stand: Stand, group: str, killed: Sequence[str]) -> None:
+def test_nine_kills_lose_nothing_that_was_acknowledged() -> None:
+    """With the three of `tests/node_reporter/executor/test_kill.py` they are twelve."""
     seed = int(os.environ.get(SEED) or secrets.randbits(32))
+    with installed("each") as stand:
+        kill_and_check(stand, "each", NINE, seed)
+
+
+def run(seed: int) -> None:
+    """Ten kills of what the seed draws, one after the other, under one load."""
+    random = Random(seed)
+    killed = [random.choice(TARGETS) for _ in range(KILLS)]
+    with installed("drawn") as stand:
+        kill_and_check(stand, "drawn", killed, seed)
+
+
+def kill_and_check(stand: Stand, group: str, killed: Sequence[str], seed: int) -> None:
     try:
         random = Random(seed)
         step_us = sum(TERMS_US) // (4 * 20 * len(killed))  # leases end while the killing goes on

@@ -17,13 +17,15 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg._connection_base import BaseConnection
+from psycopg.conninfo import make_conninfo
 
-from node_reporter.reports.client import Unreachable
 from tests.failpoints.places import After, Answered, Before, Failpoint, Fault, Inside, Target
 
 MARK = "a failpoint was passed"
 _SQLSTATE = {Fault.FULL: "53100", Fault.TIMEOUT: "57014"}
-_TRIGGER = f"""
+OBSERVER = "failpoints"
+"""The name of connections of the tests themselves: no fault cuts them."""
+_FUNCTION = f"""
     CREATE SEQUENCE public.failpoint_passed;
     CREATE FUNCTION public.failpoint() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
     BEGIN
@@ -39,7 +41,6 @@ _TRIGGER = f"""
         RETURN NULL;
     END $$
 """
-_AWAY = "DROP FUNCTION public.failpoint CASCADE; DROP SEQUENCE public.failpoint_passed"
 
 
 class Lost(psycopg.OperationalError):
@@ -56,8 +57,8 @@ class Armed:
     conninfo: str = ""
 
     @contextmanager
-    def in_database(self) -> Generator[None, None, None]:
-        """The trigger, where the place is a table."""
+    def in_database(self, connection: psycopg.Connection[Any]) -> Generator[None, None, None]:
+        """The trigger, where the place is a table. `install` comes first, once."""
         place = self.failpoint.place
         if not isinstance(place, Inside | Answered):
             yield
@@ -73,14 +74,13 @@ class Armed:
             nth=sql.Literal(str(self.nth)),
             end=sql.Literal(end if isinstance(place, Inside) else ""),
         )
-        with psycopg.connect(self.conninfo, autocommit=True) as connection:
-            connection.execute(_TRIGGER.encode())
-            connection.execute(made)
+        connection.execute("ALTER SEQUENCE public.failpoint_passed RESTART")
+        connection.execute(made)
         try:
             yield
         finally:
-            with psycopg.connect(self.conninfo, autocommit=True) as connection:
-                connection.execute(_AWAY.encode())
+            named = sql.Identifier(schema or "public", table)
+            connection.execute(sql.SQL("DROP TRIGGER IF EXISTS zz_failpoint ON {}").format(named))
 
     @contextmanager
     def in_process(
@@ -123,7 +123,7 @@ class Armed:
             case Fault.TIMEOUT:
                 raise TimeoutError("it took too long")
             case Fault.AWAY:
-                raise Unreachable("no answer")
+                raise self.failpoint.away("no answer")
 
     def _watch_answers(
         self, patch: pytest.MonkeyPatch, reached: Callable[[], None], die: Callable[[], None]
@@ -204,10 +204,26 @@ def _around(target: Target, place: Before | After, strike: Callable[[], None]) -
     return awaited if target.is_async else called
 
 
+def install(connection: psycopg.Connection[Any]) -> None:
+    """What the triggers of failpoints need, in a database of the tests."""
+    connection.execute(_FUNCTION.encode())
+
+
+def observed(conninfo: str) -> str:
+    """The address for connections that no fault cuts."""
+    return make_conninfo(conninfo, application_name=OBSERVER)
+
+
+def observe(conninfo: str) -> psycopg.Connection[Any]:
+    """A connection that no fault cuts."""
+    return psycopg.connect(observed(conninfo), autocommit=True)
+
+
 def cut(conninfo: str) -> None:
-    """End every other connection to a database."""
-    with psycopg.connect(conninfo, autocommit=True) as connection:
+    """End every connection to a database but those of the tests."""
+    with observe(conninfo) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " WHERE datname = current_database() AND application_name <> %s",
+            (OBSERVER,),
         )

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import psycopg
 
-from tests.failpoints.arming import Armed
+from tests.failpoints.arming import OBSERVER, Armed, cut
 
 SECONDS_MAX = 60.0
 DIED, RETURNED, RAISED = 42, 0, 1
@@ -60,6 +60,35 @@ def lived(act: Callable[[Tell], None], armed: Armed) -> Life:
             if os.waitpid(child, os.WNOHANG) == (0, 0):
                 _end(child)
     return _life_of(lines)
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+def thrown(act: Callable[[Tell], None], armed: Armed) -> Life:
+    """A life in this process, for what cannot outlive it elsewhere: a chain in memory. Its death is
+    an error that nothing of ours catches, and its connections are cut before any handler runs.
+    """
+    life = Life()
+
+    def reached() -> None:
+        life.reached = True
+
+    def die() -> None:
+        life.died = True
+        cut(armed.conninfo)
+        raise Died
+
+    try:
+        with armed.in_process(reached, die):
+            act(life.told.append)
+    except BaseException as error:
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        if not life.died and BUGS & kinds:
+            raise
+        life.error = repr(error)
+    return life
 
 
 def _end(child: int) -> None:
@@ -125,13 +154,13 @@ def _life_of(lines: list[tuple[str, Any]]) -> Life:
     return life
 
 
-def await_quiet(conninfo: str) -> None:
+def await_quiet(connection: psycopg.Connection[Any]) -> None:
     """Wait until no statement of those who died is going on in a database."""
     ends = time.monotonic() + SECONDS_MAX
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        while connection.execute(
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND backend_type = 'client backend' LIMIT 1"
-        ).fetchone():
-            assert time.monotonic() < ends, "a statement of the dead does not end"
-            time.sleep(0.002)
+    while connection.execute(
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name <> %s AND backend_type = 'client backend' LIMIT 1",
+        (OBSERVER,),
+    ).fetchone():
+        assert time.monotonic() < ends, "a statement of the dead does not end"
+        time.sleep(0.002)

@@ -16,7 +16,6 @@ from tests.failpoints.places import After, Answered, Before, Failpoint, Fault, I
 from tests.failpoints.scene import IN_DATABASE, Scene
 from tests.scenes.running_market import CASH_UNITS, OPERATOR, RENTER, START_US, Market
 
-KEY = b"failpoints of the market"
 DEATH, LOST = Fault.DEATH, Fault.LOST
 TOLD = Answer(200, b"{}")
 DEPOSITS = 3
@@ -46,16 +45,16 @@ class MarketLog(Scene):
     )
 
     def found(self) -> None:
-        with self._ledger() as ledger, self.connect() as connection:
-            Market(ledger, connection).found()
+        ledger, connection = self.ledger, self.observer
+        Market(ledger, connection).found()
 
     def prepare(self) -> None:
         """A command whose answer the life asks for again."""
-        with self._ledger() as ledger:
-            self._deposit(ledger, "before")
+        ledger = self.ledger
+        self._deposit(ledger, "before")
 
     def act(self, tell: Tell) -> None:
-        with self._ledger() as ledger:
+        with self.open_ledger() as ledger:
             tell(["before", self._deposit(ledger, "before").position])
             tell(["one", self._deposit(ledger, "one").position])
             tell(["refused", self._refused(ledger)])
@@ -72,22 +71,19 @@ class MarketLog(Scene):
         names = ["before", "one", "refused", "two", "three", "tracked"]
         assert [name for name, _ in again] == names
         assert told == again[: len(told)], "an acknowledgement changed"
-        with self._ledger() as ledger, self.connect() as connection:
-            for name, position in again:
-                if name != "refused":
-                    stored = ledger.stored(self._key(name))
-                    assert stored is not None
-                    assert stored.position == position
-            counted = connection.execute(
-                "SELECT count(*), count(DISTINCT originator_id) FROM market_events"
-                " WHERE topic = 'deposit.confirmed.v1'"
-            ).fetchone()
-            assert counted == (1 + 5 * self.round,) * 2
-            assert ledger.books.balance(f"party:{RENTER}:cash") == CASH_UNITS + 5 * self.round
-            assert ledger.books.faults() == []
-
-    def _ledger(self) -> Ledger:
-        return Ledger(self.conninfo, blinding_key=KEY, connections_max=2)
+        ledger, connection = self.ledger, self.observer
+        for name, position in again:
+            if name != "refused":
+                stored = ledger.stored(self._key(name))
+                assert stored is not None
+                assert stored.position == position
+        counted = connection.execute(
+            "SELECT count(*), count(DISTINCT originator_id) FROM market_events"
+            " WHERE topic = 'deposit.confirmed.v1'"
+        ).fetchone()
+        assert counted == (1 + 5 * self.round,) * 2
+        assert ledger.books.balance(f"party:{RENTER}:cash") == CASH_UNITS + 5 * self.round
+        assert ledger.books.faults() == []
 
     def _key(self, name: str) -> CommandKey:
         return CommandKey(OPERATOR, f"{self.round}-{name}", b"the same body")

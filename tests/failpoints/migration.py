@@ -41,11 +41,11 @@ class Migrations(Scene):
         names = [one.name for one in self._shipped[-FILES:]]
         assert told == names[: len(told)]
         assert again == names[FILES - len(again) :], "what is missing, in order"
-        with self.connect() as connection:
-            assert connection.execute(
-                "SELECT array_agg(sha256 ORDER BY number) FROM migration"
-            ).fetchone() == ([one.sha256 for one in self._shipped],)
-            tables = connection.execute(
-                "SELECT count(*) FROM pg_tables WHERE tablename ~ '^added_'"
-            ).fetchone()
-            assert tables == (FILES * self.round,)
+        connection = self.observer
+        assert connection.execute(
+            "SELECT array_agg(sha256 ORDER BY number) FROM migration"
+        ).fetchone() == ([one.sha256 for one in self._shipped],)
+        tables = connection.execute(
+            "SELECT count(*) FROM pg_tables WHERE tablename ~ '^added_'"
+        ).fetchone()
+        assert tables == (FILES * self.round,)

@@ -15,6 +15,8 @@ from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
+from node_reporter.reports.client import Unreachable
+
 
 class Fault(StrEnum):
     """What happens at a place."""
@@ -70,12 +72,15 @@ Place = Before | After | Inside | Answered
 
 @dataclass(frozen=True, slots=True)
 class Failpoint:
-    """One named place. `reaches`: how often its scene passes by at least, in one life."""
+    """One named place. `reaches`: how often its scene passes by at least, in one life. `away`: how
+    the other side's silence is told there.
+    """
 
     name: str
     place: Place
     faults: tuple[Fault, ...] = (Fault.DEATH,)
     reaches: int = 1
+    away: type[Exception] = Unreachable
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -22,13 +22,14 @@ from ledger.log.handle import Ledger
 from projections import tables
 from tests.conftest import Databases
 from tests.e2e.checks import check_chains
-from tests.failpoints.arming import Armed
+from tests.failpoints.arming import Armed, install, observe, observed
 from tests.failpoints.lives import Life, Tell, await_quiet, lived
 from tests.failpoints.places import Failpoint, Fault
 
 IN_DATABASE = (Fault.DEATH, Fault.LOST, Fault.FULL, Fault.TIMEOUT)
 """What a statement may meet in the middle."""
 VIEWS_MORE = 6
+BLINDING = b"the blinding key of failpoints"
 _numbers: Iterator[int] = itertools.count(1)
 
 
@@ -54,9 +55,14 @@ class Scene:
     failpoints: ClassVar[tuple[Failpoint, ...]]
     views: ClassVar[tuple[str, ...]] = ()
     """The views that are rebuilt after the last life; seeds other than 0 rebuild some more."""
+    is_in_order: ClassVar[bool] = False
+    """Whether a life leads to the place of the next one, so that seeds change no order."""
     conninfo: str
     folder: Path
+    observer: psycopg.Connection[Any]
+    ledger: Ledger
     round: int = 0
+    is_again: bool = False
     reached: set[str] = field(default_factory=set)
 
     def found(self) -> None:
@@ -75,7 +81,10 @@ class Scene:
 
     def end(self, views: tuple[str, ...]) -> None:
         """Once, after the last life."""
-        check_log(self.conninfo, views)
+        check_log(self.ledger, self.observer, views)
+
+    def close(self) -> None:
+        """Let go of what outlives a life, and not the scene."""
 
     # --- one life ----------------------------------------------------------------------------
 
@@ -83,13 +92,14 @@ class Scene:
         """A life with a fault, a restart that does the same again, and the checks."""
         try:
             self.round += 1
+            self.is_again = False
             self.prepare()
             armed = Armed(failpoint, fault, nth, self.conninfo)
-            with armed.in_database():
+            with armed.in_database(self.observer):
                 life = self.live(armed)
             assert life.reached, f"its scene did not pass by: {str(life)[:500]}"
             assert life.died == (fault is Fault.DEATH), life
-            again: list[Any] = []
+            self.is_again, again = True, list[Any]()
             self.act(again.append)
             self.check(life.told, again)
             self.reached.add(failpoint.name)
@@ -99,25 +109,25 @@ class Scene:
 
     def live(self, armed: Armed) -> Life:
         life = lived(self.act, armed)
-        if self.conninfo:
-            await_quiet(self.conninfo)
+        await_quiet(self.observer)
         return life
+
+    # --- for those who live; the tests have `observer` and `ledger` ------------------------------
 
     def connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self.conninfo, autocommit=True)
 
+    def open_ledger(self) -> Ledger:
+        return Ledger(self.conninfo, blinding_key=BLINDING, connections_max=2)
 
-def check_log(conninfo: str, views: tuple[str, ...]) -> None:
+
+def check_log(ledger: Ledger, connection: psycopg.Connection[Any], views: tuple[str, ...]) -> None:
     """Chains from their first byte, books, and these views beside a rebuild."""
-    with (
-        Ledger(conninfo, blinding_key=b"only reads in this test", connections_max=2) as ledger,
-        psycopg.connect(conninfo, autocommit=True) as connection,
-    ):
-        check_chains(connection)
-        assert ledger.books.faults() == []
-        for name in views:
-            tables.step_all(connection, only=(name,))
-            assert tables.rebuild(connection, tables.BY_NAME[name]).differing == (), name
+    check_chains(connection)
+    assert ledger.books.faults() == []
+    for name in views:
+        tables.step_all(connection, only=(name,))
+        assert tables.rebuild(connection, tables.BY_NAME[name]).differing == (), name
 
 
 def play_all(kind: type[Scene], ground: Ground, seed: int) -> set[str]:
@@ -126,17 +136,24 @@ def play_all(kind: type[Scene], ground: Ground, seed: int) -> set[str]:
     """
     random = Random(f"{seed}/{kind.__name__}")
     failpoints = list(kind.failpoints)
-    if seed:
+    if seed and not kind.is_in_order:
         random.shuffle(failpoints)
-    with ground.database() as conninfo, tempfile.TemporaryDirectory(prefix="tally") as folder:
-        scene = kind(conninfo, Path(folder))
-        scene.found()
-        for failpoint in failpoints:
-            fault, nth = failpoint.faults[0], 1
-            if seed:
-                fault = random.choice(failpoint.faults)
-                nth = random.randint(1, failpoint.reaches)
-            scene.play(failpoint, fault, nth)
-        others = random.sample(tuple(tables.BY_NAME), VIEWS_MORE) if seed else []
-        scene.end((*kind.views, *others))
+    with (
+        ground.database() as conninfo,
+        tempfile.TemporaryDirectory(prefix="tally") as folder,
+        observe(conninfo) as observer,
+        Ledger(observed(conninfo), blinding_key=BLINDING, connections_max=2) as ledger,
+    ):
+        install(observer)
+        scene = kind(conninfo, Path(folder), observer, ledger)
+        with closing(scene):
+            scene.found()
+            for failpoint in failpoints:
+                fault, nth = failpoint.faults[0], 1
+                if seed:
+                    fault = random.choice(failpoint.faults)
+                    nth = random.randint(1, failpoint.reaches)
+                scene.play(failpoint, fault, nth)
+            others = random.sample(tuple(tables.BY_NAME), VIEWS_MORE) if seed else []
+            scene.end((*kind.views, *others))
     return scene.reached

@@ -10,16 +10,31 @@ import psycopg
 from ledger import migrate
 from projections import tables
 from tests.conftest import running
+from tests.failpoints.chain import OnChain
 from tests.failpoints.epochs import Epochs
+from tests.failpoints.jobs import Jobs
 from tests.failpoints.market import MarketLog
 from tests.failpoints.migration import Migrations
 from tests.failpoints.places import Failpoint
 from tests.failpoints.scene import Ground, Scene, play_all
+from tests.failpoints.spool import Spools
 from tests.failpoints.trees import Trees
 from tests.failpoints.usage import ReportLog
 from tests.failpoints.views import Views
+from tests.failpoints.work import Work
 
-SCENES: tuple[type[Scene], ...] = (MarketLog, ReportLog, Views, Trees, Epochs, Migrations)
+SCENES: tuple[type[Scene], ...] = (
+    MarketLog,
+    ReportLog,
+    Views,
+    Trees,
+    Epochs,
+    Migrations,
+    Jobs,
+    Spools,
+    OnChain,
+    Work,
+)
 
 FAILPOINTS: dict[str, Failpoint] = {
     failpoint.name: failpoint for scene in SCENES for failpoint in scene.failpoints

@@ -9,7 +9,6 @@ from nacl.signing import SigningKey
 from domain.funds.deposit import ConfirmDeposit
 from domain.metering.pin import PinUsage, UsagePinned
 from domain.money import credit
-from ledger.log.handle import Ledger
 from ledger.tree import cut, merkle, trees
 from ledger.tree.checkpoint import Signer, VerifierKey, open_checkpoint, remembered
 from tests.failpoints.lives import Tell
@@ -18,7 +17,7 @@ from tests.failpoints.scene import IN_DATABASE, Scene
 from tests.projections.reports import append_reports
 from tests.scenes.running_market import RENTER, START_US, Market
 
-KEY, SEED, ORIGIN = b"failpoints of the trees", b"s" * 32, "example.com/failpoints"
+SEED, ORIGIN = b"s" * 32, "example.com/failpoints"
 DEATH, LOST, FULL = Fault.DEATH, Fault.LOST, Fault.FULL
 
 
@@ -36,31 +35,31 @@ class Trees(Scene):
     )
 
     def found(self) -> None:
-        with self._ledger() as ledger, self.connect() as connection:
-            Market(ledger, connection).found()
+        ledger, connection = self.ledger, self.observer
+        Market(ledger, connection).found()
         (self.folder / "signed-heads").touch(mode=0o600)
 
     def prepare(self) -> None:
-        with self._ledger() as ledger:
-            ledger.handle(
-                ConfirmDeposit(
-                    deposit_id=f"deposit_{self.round}",
-                    account_id=RENTER,
-                    source="cash",
-                    amount=credit(1),
-                    reference=str(self.round),
-                    confirmed_by="operator",
-                    at_us=START_US,
-                ),
-                key=None,
-                now_us=START_US,
-            )
-        with self.connect() as connection:
-            append_reports(connection, nodes=2, reports=1)
+        ledger = self.ledger
+        ledger.handle(
+            ConfirmDeposit(
+                deposit_id=f"deposit_{self.round}",
+                account_id=RENTER,
+                source="cash",
+                amount=credit(1),
+                reference=str(self.round),
+                confirmed_by="operator",
+                at_us=START_US,
+            ),
+            key=None,
+            now_us=START_US,
+        )
+        connection = self.observer
+        append_reports(connection, nodes=2, reports=1)
 
     def act(self, tell: Tell) -> None:
         with (
-            self._ledger() as ledger,
+            self.open_ledger() as ledger,
             self.connect() as connection,
             Signer(self.folder / "signed-heads", ORIGIN, SEED) as signer,
         ):
@@ -73,27 +72,24 @@ class Trees(Scene):
     def check(self, told: list[Any], again: list[Any]) -> None:
         key = VerifierKey(ORIGIN, bytes(SigningKey(SEED).verify_key))
         heads = [open_checkpoint(note, key) for what, note in (*told, *again) if what == "head"]
-        with self._ledger() as ledger, self.connect() as connection:
-            trees.follow_all(connection)
-            for head in heads:  # whoever holds a signed head can prove it a part of the log
-                assert head.root == _root(connection, head.size)
-            reached = trees.head(connection)
-            assert reached.root == _root(connection, reached.size)
-            signed = trees.latest_checkpoint(connection)
-            assert signed is not None
-            assert signed[0] == heads[-1].size
-            newest = next(remembered((self.folder / "signed-heads").read_text(), ORIGIN))
-            assert newest.size == heads[-1].size
-            pins = [
-                one.fact.lanes_root
-                for one in ledger.market.read_facts(0, 10_000)
-                if isinstance(one.fact, UsagePinned)
-            ]
-            assert {root for what, root in (*told, *again) if what == "pin"} <= set(pins)
-            assert pins[-1] == cut.pin(connection).lanes_root.hex()
-
-    def _ledger(self) -> Ledger:
-        return Ledger(self.conninfo, blinding_key=KEY, connections_max=2)
+        ledger, connection = self.ledger, self.observer
+        trees.follow_all(connection)
+        for head in heads:  # whoever holds a signed head can prove it a part of the log
+            assert head.root == _root(connection, head.size)
+        reached = trees.head(connection)
+        assert reached.root == _root(connection, reached.size)
+        signed = trees.latest_checkpoint(connection)
+        assert signed is not None
+        assert signed[0] == heads[-1].size
+        newest = next(remembered((self.folder / "signed-heads").read_text(), ORIGIN))
+        assert newest.size == heads[-1].size
+        pins = [
+            one.fact.lanes_root
+            for one in ledger.market.read_facts(0, 10_000)
+            if isinstance(one.fact, UsagePinned)
+        ]
+        assert {root for what, root in (*told, *again) if what == "pin"} <= set(pins)
+        assert pins[-1] == cut.pin(connection).lanes_root.hex()
 
 
 def _root(connection: Any, size: int) -> bytes:

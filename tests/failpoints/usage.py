@@ -52,18 +52,18 @@ class ReportLog(Scene):
     def check(self, told: list[Any], again: list[Any]) -> None:
         assert told == again[: len(told)], "a receipt changed"
         assert len(again) == 2 * REPORTS + 1
-        with self.connect() as connection:
-            stored = usage.verify(connection, range(64))
-            assert stored == len(self.nodes) * REPORTS * self.round
-            for node in self.nodes:
-                assert usage.head_of(connection, node.id) == (node.seq, node.head)
-            for lane, _, seq, position, link in again:
-                found = connection.execute(
-                    "SELECT node_seq, encode(chain, 'hex') FROM usage_event"
-                    " WHERE lane = %s AND position = %s",
-                    (lane, position),
-                ).fetchone()
-                assert found == (seq, link)
+        connection = self.observer
+        stored = usage.verify(connection, range(64))
+        assert stored == len(self.nodes) * REPORTS * self.round
+        for node in self.nodes:
+            assert usage.head_of(connection, node.id) == (node.seq, node.head)
+        for lane, _, seq, position, link in again:
+            found = connection.execute(
+                "SELECT node_seq, encode(chain, 'hex') FROM usage_event"
+                " WHERE lane = %s AND position = %s",
+                (lane, position),
+            ).fetchone()
+            assert found == (seq, link)
 
 
 def _told(item: Item, receipt: Receipt) -> list[Any]:

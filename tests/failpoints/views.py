@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from domain.funds.deposit import ConfirmDeposit
 from domain.money import credit
-from ledger.log.handle import Ledger
 from projections import runner, tables
 from projections.income.statements import STATEMENTS
 from projections.metering.usage import USAGE
@@ -16,7 +15,6 @@ from tests.failpoints.scene import IN_DATABASE, Scene
 from tests.projections.reports import append_reports
 from tests.scenes.running_market import RENTER, START_US, Market
 
-KEY = b"failpoints of the views"
 DEATH, LOST = Fault.DEATH, Fault.LOST
 REBUILD = "projections.tables:"
 
@@ -40,31 +38,28 @@ class Views(Scene):
     )
 
     def found(self) -> None:
-        with (
-            Ledger(self.conninfo, blinding_key=KEY, connections_max=2) as ledger,
-            self.connect() as connection,
-        ):
-            Market(ledger, connection).found()
-            tables.step_all(connection, only=self.views)
+        ledger, connection = self.ledger, self.observer
+        Market(ledger, connection).found()
+        tables.step_all(connection, only=self.views)
 
     def prepare(self) -> None:
         """Something for both logs."""
-        with Ledger(self.conninfo, blinding_key=KEY, connections_max=2) as ledger:
-            ledger.handle(
-                ConfirmDeposit(
-                    deposit_id=f"deposit_{self.round}",
-                    account_id=RENTER,
-                    source="cash",
-                    amount=credit(1),
-                    reference=str(self.round),
-                    confirmed_by="operator",
-                    at_us=START_US,
-                ),
-                key=None,
-                now_us=START_US,
-            )
-        with self.connect() as connection:
-            append_reports(connection, nodes=2, reports=1)
+        ledger = self.ledger
+        ledger.handle(
+            ConfirmDeposit(
+                deposit_id=f"deposit_{self.round}",
+                account_id=RENTER,
+                source="cash",
+                amount=credit(1),
+                reference=str(self.round),
+                confirmed_by="operator",
+                at_us=START_US,
+            ),
+            key=None,
+            now_us=START_US,
+        )
+        connection = self.observer
+        append_reports(connection, nodes=2, reports=1)
 
     def act(self, tell: Tell) -> None:
         with self.connect() as connection:
@@ -76,19 +71,18 @@ class Views(Scene):
             tell(["rebuilt", tables.position_of(connection, STATEMENTS)])
 
     def check(self, told: list[Any], again: list[Any]) -> None:
-        with self.connect() as connection:
-            head = connection.execute("SELECT pos FROM market_events_head").fetchone()
-            assert head == (tables.position_of(connection, STATEMENTS),)
-            assert all(position <= head[0] for _, position in told), "a view ran ahead"
-            assert again[-1] == ["rebuilt", head[0]]
-            counted = connection.execute(
-                "SELECT count(*), count(DISTINCT deposit_id) FROM proj_statements.deposit"
-            ).fetchone()
-            assert counted == (1 + self.round,) * 2
-            reports = connection.execute(
-                "SELECT sum(reports), (SELECT count(*) FROM usage_event)"
-                " FROM proj_usage.node_reports"
-            ).fetchone()
-            assert reports == (2 * self.round,) * 2
-            left = connection.execute("SELECT to_regnamespace('proj_statements_next')").fetchone()
-            assert left == (None,), "what a dead rebuild left"
+        connection = self.observer
+        head = connection.execute("SELECT pos FROM market_events_head").fetchone()
+        assert head == (tables.position_of(connection, STATEMENTS),)
+        assert all(position <= head[0] for _, position in told), "a view ran ahead"
+        assert again[-1] == ["rebuilt", head[0]]
+        counted = connection.execute(
+            "SELECT count(*), count(DISTINCT deposit_id) FROM proj_statements.deposit"
+        ).fetchone()
+        assert counted == (1 + self.round,) * 2
+        reports = connection.execute(
+            "SELECT sum(reports), (SELECT count(*) FROM usage_event) FROM proj_usage.node_reports"
+        ).fetchone()
+        assert reports == (2 * self.round,) * 2
+        left = connection.execute("SELECT to_regnamespace('proj_statements_next')").fetchone()
+        assert left == (None,), "what a dead rebuild left"

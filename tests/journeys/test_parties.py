@@ -165,7 +165,9 @@ def test_an_owners_own_job_runs_at_home_although_a_strangers_node_is_offered_for
 )
 def test_everybody_may_audit_heads_epochs_and_payouts(path: str, shared: Scene) -> None:
     shared.sign_head()
-    assert shared.anybody.get(path).status_code == 200
+    told = shared.anybody.get(path)
+    assert told.status_code == 200, told.text
+    assert told.content == shared.operator.get(path).content, "as much as the operator is told"
 
 
 def test_an_account_is_closed_when_all_is_finished_and_its_keys_end_with_it(scene: Scene) -> None:

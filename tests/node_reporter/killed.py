@@ -13,6 +13,7 @@ import os
 import signal
 import sqlite3
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from node_reporter.agent.agent import Reporter
@@ -47,8 +48,8 @@ def trace(kill_at: int) -> list[int]:
     return seen
 
 
-def main(spool: str, url: str, run: int, kill_at: int) -> None:
-    seen = trace(kill_at)
+def live(spool: str, url: str, run: int, tell: Callable[[int], None]) -> None:
+    """One run from start to stop; `tell` hears up to which time everything is on disk."""
     clock = SteppedClock(wall_us=WALL_US + run * RUN_US, mono_us=BEGIN_US + run * RUN_US)
     reporter = Reporter(
         NODE,
@@ -69,11 +70,21 @@ def main(spool: str, url: str, run: int, kill_at: int) -> None:
         reporter.poll()
         reporter.turn()
         told_us = max(end.mono_end_us for end in reporter.spool.ends(clock.boot_id).values())
-        sys.stdout.write(f"{told_us}\n")
-        sys.stdout.flush()
+        tell(told_us)
     reporter.stop()
     reporter.close()
-    sys.stdout.write(f"{clock.now().mono_us}\nstatements {seen[0]}\n")
+    tell(clock.now().mono_us)
+
+
+def main(spool: str, url: str, run: int, kill_at: int) -> None:
+    seen = trace(kill_at)
+
+    def tell(told_us: int) -> None:
+        sys.stdout.write(f"{told_us}\n")
+        sys.stdout.flush()
+
+    live(spool, url, run, tell)
+    sys.stdout.write(f"statements {seen[0]}\n")
 
 
 if __name__ == "__main__":

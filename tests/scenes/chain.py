@@ -110,8 +110,10 @@ class Scene:
 
     # --- the market --------------------------------------------------------------------------
 
-    def found(self, holdback_epochs: int = 0, rewards: RewardTerms | None = None) -> None:
-        """Accounts, policy, tariff, a node with two offers, and epoch 1."""
+    def found(
+        self, holdback_epochs: int = 0, rewards: RewardTerms | None = None, epochs: int = 10
+    ) -> None:
+        """Accounts, policy, tariff, a node with two offers, and epoch 1; so many pay something."""
         at: dict[str, Any] = {"at_us": START_US}
         by: dict[str, Any] = {"by": "operator", **at}
         self.handle(
@@ -143,7 +145,7 @@ class Scene:
             PublishPolicy(
                 version=1,
                 epoch_length_us=DAY_S * SECOND_US,
-                segments=(EmissionSegment(1, 10, 10 * EMISSION),),
+                segments=(EmissionSegment(1, epochs, epochs * EMISSION),),
                 hard_cap=token(100 * CAP),
                 compute_ppm=700_000,
                 availability_ppm=200_000,

@@ -51,7 +51,8 @@ def test_the_same_bytes_in_another_order_are_another_request(shared: Scene) -> N
     job = shared.job()
     assert shared.renter.post(PATH, job, key="order").status_code == 201
     turned = dict(reversed(job.items()))
-    assert shared.renter.post(PATH, turned, key="order").status_code == 422
+    response = shared.renter.post(PATH, turned, key="order")
+    assert (response.status_code, response.json()["code"]) == (422, "idempotency_key_reused")
 
 
 def test_two_accounts_may_use_the_same_key(shared: Scene) -> None:
@@ -130,7 +131,8 @@ def test_a_refusal_by_state_is_repeated_even_when_the_state_has_changed(shared: 
 
 
 def test_a_request_that_was_malformed_may_be_sent_again_corrected(shared: Scene) -> None:
-    assert shared.renter.post(PATH, {"kind": "batch"}, key="corrected").status_code == 422
+    malformed = shared.renter.post(PATH, {"kind": "batch"}, key="corrected")
+    assert (malformed.status_code, malformed.json()["code"]) == (422, "invalid")
     assert shared.renter.post(PATH, shared.job(), key="corrected").status_code == 201
 
 

@@ -117,5 +117,6 @@ def test_reports_are_read_with_the_billing_scope_alone(scene: Scene) -> None:
     headers = {"Authorization": f"Bearer {made['key']}"}
     base = f"/v1/accounts/{who.account_id}"
     for path in ("/v1/usage/summary", f"{base}/forecast", f"{base}/statements"):
-        assert scene.http.get(path, headers=headers).status_code == 200, path
-    assert scene.http.get("/v1/earnings", headers=headers).status_code == 403
+        assert scene.http.get(path, headers=headers).json() == who.read(path), path
+    refused = scene.http.get("/v1/earnings", headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (403, "scope_missing")

@@ -98,12 +98,18 @@ def test_a_lease_is_paused_and_resumed_and_pays_for_what_it_ran(scene: Scene) ->
 
 def test_who_is_not_a_party_takes_no_turn_and_each_party_only_its_own(scene: Scene) -> None:
     lease = interruptible(scene)
-    path = f"/v1/leases/{lease['lease_id']}"
+    path, head = f"/v1/leases/{lease['lease_id']}", scene.head()
+
+    def told(answer: Any) -> tuple[int, str]:
+        return answer.status_code, answer.json()["code"]
+
     for turn in ("pause", "reclaim"):
         for caller in (scene.stranger, scene.rival):
-            assert caller.post(f"{path}/{turn}", {}).status_code in (403, 404)
-    assert scene.provider.owner.post(f"{path}/pause", {}).status_code in (403, 404)
-    assert scene.renter.post(f"{path}/reclaim", {}).status_code in (403, 404)
+            assert told(caller.post(f"{path}/{turn}", {})) == (404, "lease_unknown")
+    assert told(scene.provider.owner.post(f"{path}/pause", {})) == (404, "lease_unknown")
+    assert told(scene.renter.post(f"{path}/reclaim", {})) == (404, "lease_unknown")
+    assert state(scene, path) == "active"
+    assert scene.head() == head, "and nothing was recorded"
 
 
 def test_a_provider_closes_after_the_hour_it_quoted_and_not_a_second_before(scene: Scene) -> None:

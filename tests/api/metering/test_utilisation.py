@@ -43,8 +43,10 @@ def test_what_is_free_is_told_as_it_can_be_sold(scene: Scene) -> None:
 
 
 def test_a_grouping_that_there_is_not_is_refused(scene: Scene) -> None:
-    assert scene.renter.get("/v1/utilisation", by="planet").status_code == 422
-    assert scene.renter.get("/v1/fragmentation", by="node").status_code == 422
+    for path, by in (("/v1/utilisation", "planet"), ("/v1/fragmentation", "node")):
+        refused = scene.renter.get(path, by=by)
+        assert refused.status_code == 422, path
+        assert [one["pointer"] for one in refused.json()["errors"]] == ["#/query/by"], refused.text
 
 
 @given(

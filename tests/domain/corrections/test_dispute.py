@@ -260,6 +260,7 @@ def test_a_part_that_a_burn_counts_on_is_given_by_the_networks_revenue() -> None
     world.do(open_dispute(world.lines()[:1]))
     world.do(rule(world, 1_000_000, read=Unburned(1, ())))
     assert world.balance("network:burn_due") == 2 * part
+    assert all(line.units for fact in world.facts(AdjustmentBooked) for line in fact.lines)
     assert world.balance("network:revenue:take") == 2 * part - part - part
 
 
@@ -285,6 +286,7 @@ def test_a_burned_part_is_given_by_revenue_and_then_by_the_reserve() -> None:
     world.balances[RESERVE_OF_NETWORK] = 1_000
     world.do(rule(world, 1_000_000, read=Unburned(1, ())))
     assert world.facts(AdjustmentBooked)[-1].owed == PLATFORM - 1_000
+    assert all(line.units for fact in world.facts(AdjustmentBooked) for line in fact.lines)
     assert world.balance("network:burn_due") == due
     assert world.balance("network:revenue:usage") == world.balance(RESERVE_OF_NETWORK) == 0
 
@@ -337,6 +339,13 @@ def test_only_a_party_opens_and_answers_and_only_a_third_one_rules() -> None:
         refused(world, replace(answer(OWNER), statement_sha256="00"))
         is CorrectionsReason.DISPUTE_STATE
     )
+
+
+def test_a_ruling_is_one_of_three() -> None:
+    world = billed(2)
+    world.do(open_dispute(world.lines()[:1]))
+    told = replace(rule(world, 0), outcome="whim", upheld_ppm=1)
+    assert refused(world, told) is PartiesReason.UNKNOWN_MODE
 
 
 def test_the_same_request_twice_is_once_and_another_ruling_is_refused() -> None:

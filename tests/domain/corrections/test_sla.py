@@ -14,6 +14,7 @@ from domain.corrections.sla import (
     SlaAssessed,
     SlaCredited,
     availability,
+    promised_gpu_us,
     sla_of,
     tier_of,
 )
@@ -128,6 +129,21 @@ def test_v_6_a_breach_credits_the_renter_by_itself_from_both_parts_pro_rata() ->
     assert world.do(credit_sla(world)) == [], "once per lease"
 
 
+def announce(world: Booked, us: int) -> None:
+    """Maintenance of the node an hour after noon."""
+    told = MaintenanceScheduled(
+        maintenance_id="maint_1",
+        node_id=market.NODE,
+        kind="planned",
+        from_us=NOON_US + HOUR_US,
+        until_us=NOON_US + HOUR_US + us,
+        keep_leases=True,
+        by="o",
+        at_us=NOON_US,
+    )
+    world._states[Stream("maintenance", market.NODE)] = MaintenanceState((Window(told),))
+
+
 @pytest.mark.parametrize(
     ("announced_us", "excused_us", "ppm"),
     [
@@ -142,22 +158,29 @@ def test_v_8_announced_maintenance_counts_only_beyond_its_announced_length(
 ) -> None:
     """Four hours at 45 of 60 minutes miss an hour: what was announced of it is excused."""
     world = settled(4, used_us=HOUR_US * 3 // 4)
-    told = MaintenanceScheduled(
-        maintenance_id="maint_1",
-        node_id=market.NODE,
-        kind="planned",
-        from_us=NOON_US + HOUR_US,
-        until_us=NOON_US + HOUR_US + announced_us,
-        keep_leases=True,
-        by="o",
-        at_us=NOON_US,
-    )
-    world._states[Stream("maintenance", market.NODE)] = MaintenanceState((Window(told),))
+    announce(world, announced_us)
     world.do(credit_sla(world))
     assessed = world.facts(SlaAssessed)[0]
     assert assessed.excused_gpu_us == excused_us
     assert assessed.promised_gpu_us == 4 * HOUR_US - excused_us
     assert assessed.availability_ppm == ppm
+
+
+def test_what_was_served_although_maintenance_was_announced_is_not_excused_as_well() -> None:
+    world = settled(2)
+    announce(world, HOUR_US // 2)
+    world.do(credit_sla(world))
+    assessed = world.facts(SlaAssessed)[0]
+    assert (assessed.excused_gpu_us, assessed.promised_gpu_us) == (0, 2 * HOUR_US)
+    assert assessed.availability_ppm == 1_000_000
+
+
+def test_a_lease_that_never_opened_or_is_not_closed_promised_nothing() -> None:
+    world = settled(2)
+    lease = world.state(Stream("lease", LEASE))
+    assert promised_gpu_us(lease, lease.reserved) == 2 * HOUR_US
+    for never in (replace(lease, opened=None), replace(lease, closed=None)):
+        assert promised_gpu_us(never, lease.reserved) == 0
 
 
 def test_a_promise_that_was_kept_is_assessed_and_costs_nothing() -> None:

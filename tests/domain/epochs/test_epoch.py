@@ -291,6 +291,8 @@ def test_many_nodes_are_written_as_one_list_is() -> None:
 
 def test_a_seal_holds_the_totals_and_the_hash_of_the_file() -> None:
     fact = sealed_fact(SETTLED, END_US + 9)
+    assert (fact.epoch, fact.cut_position) == (SETTLED.epoch, SETTLED.cut.cut_position)
+    assert fact.epoch != fact.cut_position
     CLOSING.when(seal(SETTLED)).then((stream_of(1), fact))
     assert fact.availability_carry is not None
     carried = fact.compute_carry + fact.availability_carry

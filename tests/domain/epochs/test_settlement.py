@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +26,8 @@ from domain.epochs.settlement import (
     compute_weight,
     settle,
 )
-from domain.money import PPM
+from domain.money import PPM, MoneyReason
+from domain.refusal import Refused
 from tests.domain.scenes.epochs import POLICY
 
 HOUR_US = 3_600_000_000
@@ -224,6 +227,69 @@ def test_availability_is_paid_by_attested_time_up_to_a_cap() -> None:
     assert left == 2_071_376_923_076
 
 
+@given(fleets, terms, st.integers(0, 10**13))
+def test_an_owner_gets_the_lesser_of_its_cap_and_what_its_nodes_earned(
+    fleet: tuple[NodeCut, ...], told: RewardTerms, cap: int
+) -> None:
+    def by_owner(owner_cap: int | None) -> dict[str, int]:
+        rewards = replace(told, owner_cap=owner_cap)
+        found: dict[str, int] = {}
+        for node in settle(cut(*fleet, policy=replace(POLICY, rewards=rewards))).nodes:
+            earned = node.compute + node.availability
+            found[node.account_id] = found.get(node.account_id, 0) + earned
+        return found
+
+    assert by_owner(cap) == {who: min(cap, units) for who, units in by_owner(None).items()}
+
+
+def test_the_weight_of_work_is_floored() -> None:
+    """One unit burned, at the bonus of the worked node: 1.112624."""
+    node = NodeCut("n1", "acct", (Use("cash", 1, 1),), 0, 884_468)
+    assert bonus_ppm(TERMS, 884_468) == 1_112_624
+    assert compute_weight(node, TERMS, "burned_value") == 1
+    tenth = node._replace(uses=(Use("cash", 9, 0),))
+    assert compute_weight(tenth, TERMS, "burned_value") == 10, "10.01"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"uses": (Use("cash", -1, 0),)},
+        {"uses": (Use("cash", 0, -1),)},
+        {"attested": (Attested("datacenter", 3, -1, 0),)},
+        {"attested": (Attested("datacenter", 3, 0, -1),)},
+        {"bought_tokens": -1},
+        {"burned_tokens": 1, "bought_tokens": 2},
+    ],
+)
+def test_a_cut_with_less_than_nothing_is_refused_and_names_its_node(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as refused:
+        settle(cut(NodeCut("n1", "acct"), NodeCut("n2", "acct")._replace(**wrong)))
+    assert refused.value.reason is MoneyReason.NEGATIVE_WEIGHT
+    assert refused.value.facts == {"node_id": "n2"}
+    settle(cut(NodeCut("n1", "acct", (Use("cash", 0, 0),), 1, None, (), 1)))
+
+
+def test_above_the_cap_of_an_owner_time_goes_first_and_the_last_node_before_the_others() -> None:
+    flat = replace(TERMS, availability_cap_per_node=1_000)
+    there = (Attested("datacenter", 3, HOUR_US, HOUR_US),)
+    fleet = [
+        NodeCut("n1", "acct", (Use("cash", 1, 0),), 700, attested=there),
+        NodeCut("n2", "acct", (Use("cash", 1, 0),), 500, attested=there),
+        NodeCut("n3", "other", attested=there),
+    ]
+
+    def by_node(owner_cap: int | None) -> list[tuple[int, int]]:
+        s = settle(cut(*fleet, policy=replace(POLICY, rewards=replace(flat, owner_cap=owner_cap))))
+        return [paid(s, node.node_id) for node in fleet]
+
+    assert by_node(None) == [(700, 1_000), (500, 1_000), (0, 1_000)]
+    assert by_node(2_500) == [(700, 1_000), (500, 300), (0, 1_000)]
+    assert by_node(1_800) == [(700, 600), (500, 0), (0, 1_000)]
+    assert by_node(1_100) == [(700, 0), (400, 0), (0, 1_000)]
+    assert by_node(600) == [(600, 0), (0, 0), (0, 600)]
+
+
 def idle_nodes(tier: int, count: int, first: int = 0) -> list[NodeCut]:
     """Nodes with one device each that was there for an hour."""
     there = (Attested("datacenter", tier, HOUR_US, HOUR_US),)
@@ -320,6 +386,14 @@ def test_debts_are_paid_back_to_the_treasury_before_the_treasury_pays_others() -
     s = settle(cut(node, adjustments=(("a", -(10**10)), ("b", 5), ("z", -1))))
     assert dict(s.rewards) == {"b": 5, "treasury": s.treasury_pool + 10**9 - 5}
     assert s.adjustments == (("a", -9 * 10**9), ("z", -1))
+
+
+def test_what_is_paid_back_reaches_who_is_given_a_single_unit_in_the_same_epoch() -> None:
+    """Nothing is emitted, so the treasury has what the debt brings it and no more."""
+    node = NodeCut("n", "b", (Use("cash", 10, 0),), 10**9)
+    s = settle(cut(node, unissued=0, compute_carry=10, adjustments=(("a", 1), ("b", -5))))
+    assert (s.treasury_pool, dict(s.rewards)) == (0, {"a": 1, "b": 5, "treasury": 4})
+    assert s.adjustments == ()
 
 
 def test_remainders_are_fewer_than_recipients_and_stay_in_their_pool() -> None:

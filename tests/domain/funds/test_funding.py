@@ -7,9 +7,21 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.funds.budget import ACCOUNT, Claim, SetBudget, budget_of, hold
+from domain.funds.budget import ACCOUNT, BudgetReleased, Claim, SetBudget, budget_of, hold, spend
 from domain.funds.draw import draw
-from domain.funds.funding import BURN_SOURCES, CASH_SOURCES, EndPayer, SetPayer, Source, sources_of
+from domain.funds.funding import (
+    BURN_SOURCES,
+    CASH_SOURCES,
+    EndPayer,
+    Funding,
+    PromotionGranted,
+    SetPayer,
+    Source,
+    evolve,
+    funding_of,
+    sources_of,
+    stream_of,
+)
 from domain.funds.reasons import FundsReason
 from domain.money import credit
 from domain.parties.account import AccountOpened
@@ -33,6 +45,48 @@ def test_sources_are_spent_least_regretted_first_and_only_those_that_hold_someth
     assert sources_of(world, RENTER, settlement, NOON_US) == tuple(
         Source(RENTER, name, balances[name]) for name in names if balances.get(name)
     )
+
+
+def test_a_program_that_grants_again_is_one_source_with_the_new_expiry() -> None:
+    made = payers()
+    made.books["grant:spring:fund"] = made.books["world:bank"] = 9
+    first = PromotionGranted(
+        account_id=RENTER,
+        program="spring",
+        amount=credit(4),
+        priority=1,
+        expires_at_us=NOON_US + 1,
+        by="op",
+        at_us=NOON_US,
+    )
+    made.record(stream_of(RENTER), first)
+    made.record(stream_of(RENTER), replace(first, amount=credit(5), expires_at_us=NOON_US + 2))
+    both = (Source(RENTER, "grant.spring", 9),)
+    assert sources_of(made, RENTER, "cash", NOON_US) == both
+    assert sources_of(made, RENTER, "cash", NOON_US + 1) == both, "by the new terms it is live"
+    assert sources_of(made, RENTER, "cash", NOON_US + 2) == ()
+    assert len(funding_of(made, RENTER).promotions) == 1
+
+
+def test_of_two_grants_the_lower_number_goes_first_then_what_expires_first_then_the_name() -> None:
+    grants = (("b", 1, 5), ("a", 1, 5), ("c", 1, 4), ("d", 1, None), ("e", 0, None), ("f", 2, 1))
+    state = Funding()
+    for program, priority, expires_us in grants:
+        fact = PromotionGranted(
+            account_id=RENTER,
+            program=program,
+            amount=credit(1),
+            priority=priority,
+            expires_at_us=expires_us,
+            by="op",
+            at_us=0,
+        )
+        state = evolve(state, fact)
+    assert [one.program for one in state.promotions] == ["e", "c", "a", "b", "d", "f"]
+
+
+def test_without_a_budget_nothing_is_counted_and_nothing_is_told() -> None:
+    assert spend(payers(), Claim(RENTER, ACCOUNT, RENTER, 5), "device_fee/0", NOON_US) == []
 
 
 # --- one payer for many accounts (C-25) -------------------------------------------------------
@@ -151,3 +205,9 @@ def test_what_is_drawn_from_a_payer_counts_against_what_it_allows_the_account() 
     budget = budget_of(made, PAYER, ACCOUNT, RENTER)
     assert (budget.used, budget.holds) == ({"2026-11": 30}, ())
     assert draw(made, RENTER, 1, NOON_US + 15 * DAY_US).owed.units == 0, "another month"
+    over = [fact for fact in made.facts if isinstance(fact, BudgetReleased)]
+    assert {(one.account_id, one.scope, one.target) for one in over} == {(PAYER, ACCOUNT, RENTER)}
+    assert [(one.lease_id, one.amount, one.is_final) for one in over] == [
+        ("device_fee/0", credit(0), True),
+        ("device_fee/1", credit(0), True),
+    ]

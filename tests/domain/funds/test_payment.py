@@ -301,6 +301,13 @@ def test_what_arrived_is_booked_whatever_was_asked_for() -> None:
     assert world.of("cash") == 24_000_000
 
 
+@pytest.mark.parametrize(("method", "days"), [("card", 1), ("bank", 14)])
+def test_a_payment_that_nobody_pays_waits_its_days(method: str, days: int) -> None:
+    world = Booked()
+    (started, *_) = world.do(start(method=method))
+    assert started.expires_at_us == NOON_US + days * 24 * 3_600_000_000
+
+
 def test_money_that_arrives_late_is_taken_all_the_same() -> None:
     world = Booked()
     world.do(start())
@@ -618,6 +625,14 @@ def test_a_refund_leaves_the_balance_before_the_processor_is_asked(is_final: boo
     assert world.refused(failed) is FundsReason.PAYMENT_STATE
 
 
+def test_a_refund_that_was_never_asked_for_is_neither_confirmed_nor_failed() -> None:
+    world = Booked()
+    world.paid()
+    failed = FailRefund(payment_id="pay_1", refund_id="ref_1", reason="x", at_us=NOON_US)
+    for told in (refunded(), failed):
+        assert world.refused(told) is FundsReason.PAYMENT_STATE
+
+
 def test_only_what_is_unspent_is_refunded() -> None:
     world = Booked()
     world.paid()
@@ -626,6 +641,15 @@ def test_only_what_is_unspent_is_refunded() -> None:
     assert world.refused(ask(25_010_000)) is PricesReason.AMOUNT_OUT_OF_RANGE
     assert world.refused(ask(1)) is FundsReason.AMOUNT_NOT_CENTS
     assert world.do(ask(5_000_000))
+
+
+def test_a_payment_is_taken_back_in_a_hundred_parts_at_most() -> None:
+    world = Booked()
+    world.paid()
+    for number in range(100):
+        world.do(ask(10_000, f"ref_{number}"))
+    assert world.refused(ask(10_000, "ref_100")) is FundsReason.PAYMENT_STATE
+    assert world.of("card") == 24_000_000
 
 
 def test_a_refund_that_does_not_arrive_is_spendable_again_and_confirmation_waits_for_it() -> None:

@@ -100,3 +100,6 @@ def test_terms_that_hold_are_taken() -> None:
     terms = OfferTerms(modes=("mig", "whole"), isolation="vm", reclaim_window_us=HOUR_US)
     require_terms(terms, fractions=True)
     require_terms(None, fractions=False)
+    with pytest.raises(Refused) as refused:
+        require_terms(terms, fractions=False)
+    assert refused.value.facts["field"] == "modes", "what holds with fractions is bound to them"

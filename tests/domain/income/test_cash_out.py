@@ -195,6 +195,9 @@ def test_held_is_neither_asked_for_nor_started_until_every_hold_is_released() ->
     free = half.after(replace(release, hold_id="audit"))
     started = CashOutStarted(cash_out_id=CASH_OUT, processor="bank", at_us=NOON_US)
     free.when(start).then((stream_of(CASH_OUT), started))
+    begun = free.after(start)
+    begun.when(start).then_nothing()
+    begun.when(replace(start, processor="other")).then_refused(IncomeReason.CASH_OUT_STATE)
 
 
 def test_who_owes_is_held_by_it() -> None:

@@ -107,6 +107,7 @@ def test_the_hash_in_the_fact_is_that_of_the_documents_canonical_json() -> None:
     assert document["written_number"] == "INV-000001"
     assert document["lines"][0]["quantity"] == "36000000000"
     assert b"document_sha256" not in body
+    assert b"null" not in body, "what there is not has no name in it"
 
 
 @given(
@@ -167,7 +168,9 @@ def test_a_credit_note_points_at_the_lines_and_has_a_number_of_its_own() -> None
     invoice = invoice_of(scene, note.invoice_id)
     assert invoice.issued == issued_in(scene)[0], "the invoice itself never changes"
     assert invoice.credited == {2: 15_000_000}
-    scene.when(crediting((2, 15_000_000))).then_refused(IncomeReason.CREDIT_NOTE_EXISTS)
+    scene.when(crediting((2, 15_000_000))).then_refused(
+        IncomeReason.CREDIT_NOTE_EXISTS, number="CN-000001"
+    )
     scene.when(crediting((2, 1), cause="another")).then_refused(IncomeReason.CREDIT_ABOVE_LINE)
 
 
@@ -186,6 +189,8 @@ def test_what_a_credit_note_is_refused_for(
     lines: tuple[tuple[int, int], ...], reason: Reason
 ) -> None:
     MARKET.after(issuing()).when(crediting(*lines)).then_refused(reason)
+    empty = MARKET.after(issuing()).when(crediting())
+    empty.then_refused(FundsReason.AMOUNT_NOT_POSITIVE, units=0)
 
 
 def test_only_credits_are_credited_and_only_on_an_invoice_that_is_there() -> None:

@@ -238,6 +238,26 @@ def test_all_that_is_due_was_posted_its_own_window_ago_and_nothing_due_is_left(
     assert (posted <= until_us) == (not blockers), "it waits for its own window, or an earlier one"
 
 
+def test_of_three_windows_each_ends_where_the_next_one_begins() -> None:
+    """72 hours at first, 10 for what is posted from hour 100, none from hour 130."""
+    windows = [window(1, 10 * HOUR_US, 100 * HOUR_US), window(2, 0, 130 * HOUR_US)]
+    due = {now: due_until_us(windows, now * HOUR_US) for now in (120, 171, 172, 175, 180)}
+    last_us = 100 * HOUR_US - 1
+    assert due == {
+        120: 48 * HOUR_US,
+        171: 99 * HOUR_US,
+        172: 172 * HOUR_US,  # what was posted before hour 100 is due, and so is all that waited
+        175: 175 * HOUR_US,
+        180: 180 * HOUR_US,
+    }
+    assert due_until_us(windows, 172 * HOUR_US - 2) == last_us - 1
+    early = [windows[0], window(2, 0, 101 * HOUR_US)]
+    assert due_until_us(early, 172 * HOUR_US) == 172 * HOUR_US
+    longer = [window(1, 90 * HOUR_US, 100 * HOUR_US), window(2, 0, 130 * HOUR_US)]
+    assert due_until_us(longer, 180 * HOUR_US) == last_us
+    assert due_until_us(longer, 195 * HOUR_US) == 105 * HOUR_US
+
+
 @given(windows=window_lists, posted=st.integers(0, 150 * HOUR_US))
 def test_the_moment_told_is_the_first_at_which_it_is_due(
     windows: list[MaturityWindowSet], posted: int

@@ -28,7 +28,6 @@ from domain.income.maturity import MaturityWindowSet as Window
 from domain.income.maturity import stream_of as earnings_stream
 from domain.income.reasons import IncomeReason
 from domain.income.region_pool import (
-    PARTS_MAX,
     NodeEarned,
     RegionalEarning,
     RegionDayShared,
@@ -39,9 +38,7 @@ from domain.income.region_pool import (
 )
 from domain.income.region_sharing import (
     CHUNK_NODES,
-    COST_MAX,
     NOTICE_DAYS,
-    ROLE_NODES_MAX,
     NodeTime,
     SetRegionTerms,
     ShareRegionDay,
@@ -246,7 +243,7 @@ def test_only_the_provider_sets_terms_and_within_bounds() -> None:
     scene.when(ask(day, region_id="region_b")).then_refused(FleetReason.REGION_UNKNOWN)
     scene.when(ask(day, participation_ppm=PPM + 1)).then_refused(PartiesReason.SHARE_OUT_OF_RANGE)
     scene.when(ask(day, availability_min_tier=5)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
-    too_dear = costs(control=COST_MAX + 1)
+    too_dear = costs(control=10**12 + 1)
     scene.when(ask(day, infra=too_dear)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
     other = replace(costs(), base=Amount(Asset.TOKEN, 1))
     scene.when(ask(day, infra=other)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
@@ -352,10 +349,10 @@ def test_what_a_dispute_took_out_is_not_gathered_and_unknown_reductions_are_look
 
 def test_a_shared_day_gathers_no_more_and_many_nodes_take_several_facts() -> None:
     scene = place(*under(terms())).after(share())
-    earned = [earning(1, node_id=f"node_{n:04}") for n in range(PARTS_MAX + 1)]
+    earned = [earning(1, node_id=f"node_{n:04}") for n in range(501)]
     _, first, second = scene.when(mature(earned, len(earned))).changes()
     assert (first.stream, second.stream) == (stream_of(REGION, DAY + 1),) * 2
-    assert [len(each.fact.nodes) for each in (first, second)] == [PARTS_MAX, 1]
+    assert [len(each.fact.nodes) for each in (first, second)] == [500, 1]
 
 
 # --- a day --------------------------------------------------------------------------------------
@@ -515,7 +512,7 @@ def test_only_nodes_that_have_the_role_in_this_region_at_the_end_of_the_day_cost
     assert (total.control_nodes, total.ingress_nodes) == (1, 1)
     most = place(*under(terms(infra=costs(most=5 * CREDITS, base=CREDITS))))
     assert shared(most, share())[0].infra_due == credit(5 * CREDITS)
-    too_many = tuple(f"n{n}" for n in range(ROLE_NODES_MAX + 1))
+    too_many = tuple(f"n{n}" for n in range(1_001))
     scene.when(share(control=too_many)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE, at_most=1000)
 
 

@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from domain.duration import HOUR_US
 from domain.fleet.revenue_share import OwnerShare
 from domain.lease.accrual_steps import Step, steps
-from domain.lease.lease import Lease, UsageAccrued, evolve
+from domain.lease.lease import (
+    Lease,
+    LeaseOpened,
+    LeaseRequested,
+    LeaseReserved,
+    UsageAccrued,
+    evolve,
+)
 from domain.money import credit
+from domain.prices.charge_split import NOTHING
 from domain.prices.tariff import Split, SplitShare
 from tests.domain.leasing.test_money import (
     ALICE,
@@ -28,6 +36,7 @@ from tests.domain.leasing.test_money import (
     top_up,
 )
 from tests.domain.scenes.market import (
+    DEVICES,
     close,
     job,
     lease_stream,
@@ -69,6 +78,7 @@ def test_an_hour_at_two_seventy_eight_is_explained_to_the_unit() -> None:
         "burn": 0,
         "platform": 1_265_000,
     }
+    assert shown["platform"].formula == "charge - fee - provider - burn"
     assert shown["fee"].given == {"fee_per_gpu_hour": 250_000, "price_per_gpu_hour": 2_780_000}
 
 
@@ -125,6 +135,32 @@ def test_the_steps_are_the_parts_for_every_split(
     ((fact, shown),) = explained(where)
     parts = ("fee", "provider", "client", "burn", "platform")
     assert sum(shown[name].new for name in parts if name in shown) == fact.charge_new.units
+
+
+def test_the_federated_fee_of_a_part_of_a_microsecond_is_floored() -> None:
+    """One of two devices stops a microsecond early: half of one is nothing."""
+    where = federated().after(top_up(10_000_000, 0, "acct_owner"))
+    rows = (usage(0, HOUR_US, DEVICES[0]), usage(0, HOUR_US - 1, DEVICES[1]))
+    ((fact, shown),) = explained(where.after(replace(hour(1, 2), rows=rows)))
+    assert fact.ppm_us == (2 * HOUR_US - 1) * 10**6
+    assert shown["federated_fee"].new == 2_649_999
+
+
+def test_a_free_hour_is_explained_too() -> None:
+    ((fact, _),) = explained(ended(opened()))
+    lease, free = Lease(), credit(0)
+    for stream, past in ended(opened()).past:
+        if stream == lease_stream and isinstance(past, LeaseRequested):
+            lease = evolve(lease, past)
+        if isinstance(past, LeaseReserved):
+            lease = evolve(lease, replace(past, price_per_gpu_hour=free, fee_per_gpu_hour=free))
+        if isinstance(past, LeaseOpened):
+            lease = evolve(lease, replace(past, price_per_gpu_hour=free))
+    nothing = replace(fact, charge=credit(0), charge_new=credit(0), parts=NOTHING, drawn=())
+    shown = {step.name: step.new for step in steps(lease, replace(nothing, parts_new=NOTHING))}
+    assert shown.pop("ppm_us") == HOUR_US * 10**6
+    assert shown.pop("gpu_us") == HOUR_US
+    assert set(shown.values()) == {0}
 
 
 def test_a_fact_that_does_not_follow_is_not_explained() -> None:

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from domain.duration import HOUR_US
 from domain.fleet.reasons import FleetReason
 from domain.funds.budget import ACCOUNT, KEY, PROJECT, BudgetReleased, SetBudget, budget_of
-from domain.funds.funding import PayerSet, PromotionGranted, SetPayer, stream_of
+from domain.funds.funding import PayerSet, PromotionGranted, SetPayer, Source, stream_of
 from domain.funds.reasons import FundsReason
 from domain.lease.close_codes import FUNDS_ENDED
+from domain.lease.escrow import TIME_MAX_US
+from domain.lease.funds import EscrowPart, fee_funds_end_us, less
 from domain.lease.lease import LeaseRestarted, TopUpLease, lease_of
 from domain.lease.reasons import LeaseReason
 from domain.leasing.request import asked_again
@@ -256,3 +258,21 @@ def test_only_a_lease_whose_funds_ended_is_restarted_and_only_for_its_job() -> N
     other = job(job_id="job_2")
     assert refused(made, other, replace(again, job_id="job_2")) is LeaseReason.LEASE_UNKNOWN
     assert refused(made, replace(again, restart_of="lease_no")) is LeaseReason.LEASE_UNKNOWN
+
+
+def test_what_one_hold_takes_is_not_there_for_the_next_whoever_pays() -> None:
+    sources = (Source(RENTER, "cash", 5), Source(PAYER, "cash", 7), Source(PAYER, "card", 1))
+    taken = (
+        EscrowPart("cash", credit(2)),
+        EscrowPart("cash", credit(3), deposit=2, account_id=PAYER),
+        EscrowPart("card", credit(1), deposit=2, account_id=PAYER),
+    )
+    left = (Source(RENTER, "cash", 3), Source(PAYER, "cash", 4))
+    assert less(sources, taken, RENTER) == left
+    assert less(sources, (), RENTER) == sources
+
+
+def test_a_fee_of_nothing_lasts_as_long_as_the_calendar() -> None:
+    assert TIME_MAX_US - 1_000_000 < fee_funds_end_us(NOON_US, 0, 0) <= TIME_MAX_US
+    assert fee_funds_end_us(NOON_US, 0, 3_600) == NOON_US, "one a second"
+    assert fee_funds_end_us(NOON_US, 7, 3_600) == NOON_US + 7_000_000

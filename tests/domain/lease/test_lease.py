@@ -335,6 +335,7 @@ def test_nothing_served_is_nothing_charged() -> None:
     late = settle(HOUR_US // 2 + LATE_WINDOW_US)
     done = where.after(late)
     assert facts(done, LeaseSettled)[0].charge == credit(0)
+    assert not facts(done, LeaseSettled)[0].disputed
     assert (
         sum(part.amount.units for fact in facts(done, LeaseClosed) for part in fact.refund)
         + sum(part.amount.units for fact in facts(done, LeaseSettled) for part in fact.refund)
@@ -399,6 +400,7 @@ def test_a_lease_that_never_opened_ends_at_charge_zero_with_everything_back() ->
     done = reserved.after(close(1, "renter", 101))
     assert facts(done, LeaseSettled)[0].refund == (EscrowPart("cash", credit(2_780_000)),)
     assert facts(done, LeaseSettled)[0].charge == credit(0)
+    assert not facts(done, LeaseSettled)[0].disputed
 
 
 def test_settling_waits_for_the_reports_of_every_device() -> None:

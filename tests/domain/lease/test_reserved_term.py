@@ -117,6 +117,18 @@ def test_the_whole_term_is_held_at_the_price_of_its_months() -> None:
     assert lease_of(world, LEASE).held_units == 3 * 720 * PRICE
 
 
+@pytest.mark.parametrize("before_us", [0, 1])
+def test_a_term_that_was_used_to_its_end_leaves_nothing_behind(before_us: int) -> None:
+    """A microsecond before the end, too: half a unit is unused, and floored."""
+    world = reserved()
+    put_in = lease_of(world, LEASE).held_units
+    world.do(close(NOON_US + MONTH_US - before_us))
+    assert not [one for one in world.log if isinstance(one.fact, TermEndedEarly)] or before_us
+    back = sum(part.amount.units for part in only(world, LeaseClosed).refund)
+    assert back == 0
+    assert lease_of(world, LEASE).held_units == put_in - before_us
+
+
 @examples(50)
 @given(
     months=st.sampled_from(MONTHS),

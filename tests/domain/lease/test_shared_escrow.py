@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,23 +11,27 @@ from hypothesis import strategies as st
 
 from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
 from domain.fleet.reasons import FleetReason
+from domain.funds.debt import DebtRepaid
 from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment
 from domain.funds.payment import stream_of as payment_stream
+from domain.funds.payment_terms import CENT_UNITS
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
 from domain.jobs.job import CancelJob
 from domain.jobs.reasons import JobsReason
-from domain.lease.escrow import Deposit, Rate
+from domain.lease.escrow import TIME_MAX_US, Deposit, Rate
 from domain.lease.escrow import settle as settled_escrow
 from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
 from domain.lease.shared_escrow import Escrow, EscrowReturned, Member, escrow_of, shared_end_us
 from domain.lease.turns import LeaseFundsMoved
-from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
+from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow, returned
 from domain.metering.counting import UsageRow
-from domain.money import PPM, Asset, credit
+from domain.money import PPM, Amount, Asset, credit, token
 from domain.parties.account import AccountOpened
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Stream
+from domain.trust.reasons import TrustReason
 from tests.domain.scenes.market import (
     DEVICES,
     HOUR_US,
@@ -195,6 +200,11 @@ def test_one_second_more_is_always_too_much(
     assert sum(one.due(end_us + SECOND_US) for one in some) > units
 
 
+def test_a_member_is_remembered_with_its_part_of_devices_and_its_price() -> None:
+    member = escrow_in(running(2 * PRICE, 0)).members[lease_id(0)]
+    assert (member.gpu_ppm, member.price, member.opened_at_us) == (PPM, PRICE, NOON_US)
+
+
 def test_members_end_together_and_each_pays_its_own_time() -> None:
     made = running(3 * PRICE, 0, HOUR_US)
     assert ends(made) == {2 * 3_600}, "an hour alone, an hour of both: three hours are paid"
@@ -287,6 +297,62 @@ def test_deposits_are_drained_in_order_of_arrival_whoever_draws() -> None:
     made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US + 60 * HOUR_US, by_owner=True))
     assert made.balance(f"party:{FRIEND}:cash") == 8 * PRICE, "the first deposit paid first"
     assert made.balance(f"party:{RENTER}:cash") == 100_000_000 - 2 * PRICE
+
+
+def test_what_is_funded_for_ever_ends_with_the_calendar_and_not_a_second_after() -> None:
+    for first_us in (NOON_US, NOON_US + 1, NOON_US + 999_999):
+        end_us = shared_end_us(first_us, (), 0, NOON_US)
+        assert TIME_MAX_US - SECOND_US < end_us <= TIME_MAX_US
+        assert (end_us - first_us) % SECOND_US == 0
+
+
+def test_who_owes_pays_nothing_in_and_the_first_deposit_is_the_owners() -> None:
+    made = market()
+    _account(made, FRIEND)
+    made.books[f"party:{FRIEND}:cash"] = 10
+    with pytest.raises(Refused) as refused:
+        made.do(fund(1, who=FRIEND))
+    assert refused.value.reason is TrustReason.JOB_UNKNOWN
+    made.books[f"party:{RENTER}:owed"] = 1
+    with pytest.raises(Refused) as refused:
+        made.do(fund(1))
+    assert refused.value.reason is FundsReason.UNPAID_DEBT
+    made.books[f"party:{RENTER}:owed"] = 0
+    made.do(fund(1))
+    assert [type(one).__name__ for one in made.do(fund(1, who=FRIEND))] == ["EscrowFunded"]
+
+
+@pytest.mark.parametrize("amount", [credit(0), credit(-1), token(PRICE)])
+def test_only_credits_and_more_than_none_go_into_an_escrow(amount: Amount) -> None:
+    made = market()
+    made.books[f"party:{RENTER}:earned"] = made.books["world:bank"] = PRICE
+    with pytest.raises(Refused) as refused:
+        made.do(replace(fund(PRICE), amount=amount))
+    assert refused.value.reason is FundsReason.AMOUNT_NOT_POSITIVE
+    assert refused.value.facts == {"field": "amount"}
+    assert made.do(fund(1)), "one unit is enough"
+
+
+def test_an_escrow_has_64_deposits_of_its_owner_at_most_and_32_with_which_others_may_join() -> None:
+    made = market()
+    _account(made, FRIEND)
+    made.books[f"party:{FRIEND}:cash"] = 10
+    made.books["world:bank"] += 10
+
+    def full(who: str) -> Mapping[str, object]:
+        with pytest.raises(Refused) as refused:
+            made.do(fund(1, who=who))
+        assert refused.value.reason is PartiesReason.COUNT_OUT_OF_RANGE
+        return refused.value.facts
+
+    for _ in range(31):
+        made.do(fund(1))
+    made.do(fund(1, who=FRIEND))
+    assert full(FRIEND) == {"deposits": 32, "at_most": 32}
+    for _ in range(32):
+        made.do(fund(1))
+    assert full(RENTER) == {"deposits": 64, "at_most": 64}
+    assert len(escrow_in(made).held) == 64
 
 
 def _account(made: Booked, account_id: str) -> None:
@@ -490,12 +556,31 @@ def test_the_timer_of_a_lease_that_was_not_looked_at_says_that_a_payment_was_rev
     assert codes == [102, 102]
 
 
+def test_an_escrow_that_still_pays_what_was_used_to_the_unit_is_not_short() -> None:
+    made = by_card(20_000_000, 0)
+    reverse(made, 20_000_000 - PRICE, HOUR_US, 0)
+    assert sum(part.amount.units for part in escrow_in(made).held) == PRICE
+    assert not escrow_in(made).is_short
+    short = by_card(20_000_000, 0)
+    reverse(short, 20_000_000 - PRICE + CENT_UNITS, HOUR_US, 0)
+    assert escrow_in(short).is_short
+
+
+def test_where_nothing_goes_back_nothing_is_told() -> None:
+    made = by_card(20_000_000)
+    assert returned(JOB, escrow_in(made), (), NOON_US, made) == []
+
+
 def test_what_lies_idle_in_the_escrow_of_a_job_pays_what_is_owed_too() -> None:
     made = by_card(20_000_000)
     idle = TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US)
     reverse(made, 15_000_000, MINUTE_US)
     assert owed(made) == 15_000_000
-    made.do(idle)
+    back, repaid = made.do(idle)
+    assert isinstance(back, EscrowReturned)
+    assert [(part.source, part.amount.units) for part in back.parts] == [("card", 15_000_000)]
+    assert isinstance(repaid, DebtRepaid)
+    assert [(one.source, one.amount.units) for one in repaid.paid] == [("card", 15_000_000)]
     assert owed(made) == 0
     assert made.of(f"escrow:{JOB}:") == {f"escrow:{JOB}:1:card": 5_000_000}
     assert made.do(idle) == [], "taken once"

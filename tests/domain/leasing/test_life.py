@@ -34,6 +34,7 @@ from domain.lease.lease import (
     CloseLease,
     Lease,
     LeaseClosed,
+    LeaseReserved,
     TopUpLease,
     lease_of,
 )
@@ -59,6 +60,7 @@ from domain.lease.turns import (
     StartReclaim,
     WarnFundsEnd,
 )
+from domain.leasing.accrual import accrued_so_far, reports_from_us
 from domain.leasing.life import DISPUTED_US_MAX
 from domain.market.offer import OfferPublished, OfferTerms
 from domain.market.reasons import MarketReason
@@ -247,6 +249,37 @@ def test_a_closed_pause_waits_for_no_reports_of_its_time() -> None:
     made.do(pause(HOUR_US // 2), close(3 * HOUR_US // 4))
     made.do(settle(HOUR_US, (usage(0, HOUR_US // 2),)))
     assert lease_in(made).charge_units == PRICE // 2
+
+
+def test_a_pause_that_is_over_ends_no_waiting_for_the_reports_after_it() -> None:
+    made = running()
+    made.do(pause(10 * MINUTE_US), resume(20 * MINUTE_US), close(HOUR_US))
+    until_the_pause = settle(HOUR_US + 1, (usage(0, 10 * MINUTE_US),))
+    assert refused(made, until_the_pause).reason is MeteringReason.USAGE_INCOMPLETE
+    made.do(settle(HOUR_US + 1, (usage(0, HOUR_US),)))
+    assert lease_in(made).charge_units == PRICE * 50 // 60
+
+
+def test_reports_of_a_lease_are_read_from_an_hour_before_it_was_reserved() -> None:
+    """By whole hours, so that a clock that is behind loses nothing."""
+    told = sample(LeaseReserved)
+    hours = {
+        minutes: reports_from_us(replace(told, at_us=NOON_US + minutes * MINUTE_US))
+        for minutes in (0, 1, 59, 60)
+    }
+    before_us = NOON_US - HOUR_US
+    assert hours == {0: before_us, 1: before_us, 59: before_us, 60: NOON_US}
+
+
+def test_what_is_told_of_a_paused_lease_so_far_ends_with_the_pause() -> None:
+    made = running()
+    made.do(pause(10 * MINUTE_US))
+    rows = (usage(0, HOUR_US),)
+    told = AccrueUsage(
+        lease_id=LEASE, lane=1, usage_position=1, rows=rows, at_us=NOON_US + 2 * HOUR_US
+    )
+    so_far = accrued_so_far(lease_in(made), told)
+    assert (so_far.gpu_us, so_far.charge.units) == (10 * MINUTE_US, PRICE // 6)
 
 
 def test_only_an_interruptible_lease_is_paused_and_twice_is_once() -> None:

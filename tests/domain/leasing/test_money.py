@@ -16,7 +16,6 @@ from domain.fleet.revenue_share import OwnerShare, SetRevenueShares, split_among
 from domain.funds.reasons import FundsReason
 from domain.lease.funds import FEDERATED, EscrowPart, total
 from domain.lease.lease import (
-    PARTS_MAX,
     AccrueUsage,
     FederatedCharge,
     Lease,
@@ -221,10 +220,10 @@ def test_a_top_up_that_cannot_be_is_refused(command: TopUpLease, reason: Reason)
 
 def test_others_fill_half_of_an_escrow_at_most_and_never_lock_its_renter_out() -> None:
     where = running()
-    for _ in range(PARTS_MAX // 2 - len(lease_in(where).held)):
+    for _ in range(32 - len(lease_in(where).held)):
         where = where.after(top_up(1, 0, FRIEND))
     where.when(top_up(1, 0, FRIEND)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
-    for _ in range(PARTS_MAX // 2):
+    for _ in range(32):
         where = where.having({f"party:{RENTER}:cash": 1}).after(top_up(1))
     where.when(top_up(1)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
 

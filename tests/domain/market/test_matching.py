@@ -15,6 +15,7 @@ from domain.hardware.constraints import Constraints, Weights
 from domain.hardware.host_kind import kernel_number
 from domain.lease.choice import Candidate
 from domain.lease.lease import MatchDecided
+from domain.market.dimensions import Near
 from domain.market.explanation import ANYTHING, Relaxation, explain
 from domain.market.matching import (
     CANDIDATES_MAX,
@@ -28,6 +29,7 @@ from domain.market.matching import (
     recompute,
     rule_of,
 )
+from domain.market.offer import OfferTerms
 from domain.money import PPM
 from tests.domain.scenes.fleets import FEES, OWNER, RENTER, as_seen_by, fleets, needs, with_peers
 
@@ -190,6 +192,68 @@ def test_a_recorded_decision_is_recomputed_and_a_changed_one_is_found(
     score = match.candidates[0].score_ppm or 0
     other = replace(match.candidates[0], score_ppm=score + 1)
     assert recompute(replace(fact, candidates=(other, *match.candidates[1:]))).differences
+
+
+def test_the_six_factors_and_the_score_of_one_node_by_hand() -> None:
+    """R-5: what `factors_of` documents, with numbers that no other formula gives."""
+    offered = node(
+        "1",
+        700,
+        device(0),
+        device(1),
+        device(2),
+        device(3, share=0, mem=0),
+        memory_mib=80_000,
+        region_id="region_a",
+        provider_id="prov_a",
+        reputation_ppm=930_000,
+        terms=OfferTerms(storage_gib=1_000),
+        held_storage_gib=300,
+        peers_free=1,
+        peers_devices=3,
+    )
+    here = Near(frozenset({"region_a"}), frozenset())
+    same_provider = Near(frozenset({"region_b"}), frozenset({"prov_a"}))
+    far = Near(frozenset({"region_b"}), frozenset({"prov_b"}))
+    weights = Weights(
+        spec_fit=100_000,
+        reputation=200_000,
+        locality=300_000,
+        free_peers=150_000,
+        storage=50_000,
+        price=200_000,
+    )
+    asked = need(
+        2,
+        price_max=1_000,
+        near=(here, same_provider, far),
+        constraints=Constraints(
+            memory_mib=20_000, storage_gib=200, weights=weights, rank="best_score"
+        ),
+    )
+    assert factors_of(asked, offered) == (
+        375_000,  # a quarter of the memory and half of the GPUs
+        930_000,
+        500_000,  # at home, with the same provider, far away
+        285_714,  # 2 of 7: three fit, two go, one is free beside them; of 4 and 3 devices
+        500_000,  # 1,000 less 300 less 200
+        300_000,  # 700 of at most 1,000
+    )
+    assert factors_of(asked, replace(offered, reputation_ppm=None))[1] == 500_000, "provisional"
+    match = choose(asked, [offered])
+    assert match is not None
+    assert match.candidates[0].score_ppm == 37_500 + 186_000 + 150_000 + 42_857 + 25_000 + 60_000
+    cheaper = replace(offered, node_id="node_2", offer_id="offer_2", price=699)
+    best = choose(asked, [offered, cheaper])
+    assert best is not None
+    assert best.node_id == "node_2"
+
+
+def test_a_renter_without_a_reputation_counts_as_half() -> None:
+    for least, is_taken in ((500_000, True), (500_001, False)):
+        picky = node("1", terms=OfferTerms(min_renter_ppm=least))
+        assert (choose(need(), [picky]) is not None) is is_taken
+        assert choose(need(renter_ppm=least), [picky]) is not None
 
 
 def test_peers_are_the_other_devices_of_the_region() -> None:

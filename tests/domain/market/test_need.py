@@ -47,6 +47,7 @@ def test_no_dimension_of_a_match_is_forgotten_by_the_decision() -> None:
             Looked(attributes=(Stated("iso27001", "yes", "acct_tuev", NOON_US),)),
             "attributes",
         ),
+        (SIGNED, Looked(attributes=(Stated("iso27001", "yes", "acct_tuev", NOON_US + 1),)), None),
         (None, Looked(spec_ttl_us=HOUR_US - 1), "spec_age"),
         (None, Looked(spec_ttl_us=HOUR_US), None),
     ],

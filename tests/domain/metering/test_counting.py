@@ -295,3 +295,14 @@ def test_what_is_refused_row_by_row_is_what_is_refused_of_all(
     for one in found:
         counted[one.rule] += one.us
     assert {rule: us for rule, us in counted.items() if us} == refused(rows)
+
+
+def test_an_hour_takes_the_rows_that_end_in_it_and_the_next_one_begins_before_the_rest() -> None:
+    rows = [row(58), row(59), row(60), row(61)]
+    hour_us = NOON_US + 60 * MINUTE_US
+    first = due(rows, Reach(0, 0), hour_us)
+    assert first.rows == (rows[0], rows[1])
+    assert first.resume_position == rows[2].position - 1
+    assert due(rows, Reach(0, 0), hour_us - 1).rows == (rows[0],)
+    assert due(rows, Reach(0, 0), None).rows == tuple(rows)
+    assert due(rows, Reach(0, 0), None).resume_position is None

@@ -220,3 +220,9 @@ def test_published_regimes_share_a_charge_as_they_say(
     terms = PRESETS[preset]
     parts = peel(PPM, PPM, 0, terms.provider_share_ppm, terms.burn_share_ppm, terms.split)
     assert (parts.provider, parts.platform, parts.burn) == (provider, platform, burn)
+
+
+def test_after_the_last_share_nothing_is_left_to_share() -> None:
+    """The shares come to the whole, and one more of nothing gets nothing."""
+    whole = Split((SplitShare("provider", PPM), SplitShare("platform", 0)), "burn")
+    assert peel(110, 110, 10, 0, 0, whole) == Parts(fee=10, provider=100, platform=0, burn=0)

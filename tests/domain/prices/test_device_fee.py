@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.calendar import days_in, month_named
 from domain.prices.device_fee import DayChange, due_units, month_of_fees
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 
 FEE = 15_000_000
 months = st.integers(month_named("1970-01"), month_named("2400-12"))
@@ -43,3 +46,14 @@ def test_the_days_add_up_to_the_floor_of_the_whole(month: int, uses: list[int], 
     due = [due_units(fee * sum(uses[:day]), days) for day in range(29)]
     assert due == sorted(due)
     assert due[-1] == fee * sum(uses) // days
+
+
+def test_a_day_that_the_month_has_not_is_refused() -> None:
+    february = month_named("2025-02")
+    for day in (0, 29):
+        with pytest.raises(Refused) as refused:
+            month_of_fees(february, FEE, 1, (DayChange(day, adds=1, removes=0),))
+        assert refused.value.reason is PricesReason.DAY_OUT_OF_MONTH
+        assert refused.value.facts == {"day": day, "days": 28}
+    for day in (1, 28):
+        assert month_of_fees(february, FEE, 1, (DayChange(day, adds=1, removes=0),)).total > FEE

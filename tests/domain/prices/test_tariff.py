@@ -14,6 +14,7 @@ from domain.prices.reasons import PricesReason
 from domain.prices.tariff import (
     CLOUDBENDER,
     FEE_UNITS_MAX,
+    MARKETPLACE,
     NETWORK,
     NOTICE_US_MAX,
     PRESETS,
@@ -245,3 +246,57 @@ def test_rows_are_found_by_their_names_in_the_version_that_a_lease_keeps() -> No
         sla_class(tariff_version(scene, 2), "gold")
     with pytest.raises(Refused, match="tariff_unknown"):
         tariff_version(scene, 3)
+
+
+def test_the_published_regimes_in_numbers() -> None:
+    """What a market begins with, as its documents tell it: a changed digit is a changed price."""
+    fees = {"development": 50_000, "professional": 100_000, "datacenter": 250_000}
+    for name in ("cloudbender", "home", "marketplace"):
+        told = PRESETS[name]
+        own = {"unified": 20_000} if name == "home" else {}
+        assert {fee.gpu_class: fee.per_gpu_hour.units for fee in told.usage_fees} == {**fees, **own}
+        assert (told.provider_share_ppm, told.burn_share_ppm, told.split) == (500_000, 0, None)
+        assert told.federated == FederatedFees(credit(1_850_000), credit(2_650_000), "worker")
+        assert told.device_fee_per_month == credit(15_000_000)
+        assert told.storage_node_per_hour == credit(100_000)
+        assert told.notice_us == 0
+    assert {one.meter: (one.price.units, one.per) for one in MARKETPLACE.meters} == {
+        "cpu": (10_000, 3_600),
+        "memory": (2_000, 3_600),
+        "storage": (100_000, 2_592_000),
+        "network": (10_000, 1_000_000_000),
+        "volume": (100_000, 2_592_000),
+    }
+    assert MARKETPLACE.sla == (
+        SlaClass("standard", (SlaTier(990_000, 100_000), SlaTier(950_000, 300_000))),
+        SlaClass("assured", (SlaTier(999_000, 100_000), SlaTier(990_000, 300_000))),
+    )
+    burning = {"rnp_006": 0, "rnp_023_sce": 350_000, "rnp_023_sgs": 600_000}
+    for name, provider_ppm in burning.items():
+        told = PRESETS[name]
+        assert {fee.per_gpu_hour.units for fee in told.usage_fees} == {0}
+        assert (told.provider_share_ppm, told.burn_share_ppm) == (provider_ppm, 0)
+        assert told.split is not None
+        shares = {one.bucket: one.share_ppm for one in told.split.shares}
+        others = {"provider": provider_ppm} if provider_ppm else {}
+        assert shares == {"platform": 50_000, **others}
+        assert told.split.residual == "burn"
+
+
+def test_a_fee_is_at_most_what_a_price_can_be() -> None:
+    for units, is_taken in ((10**12, True), (10**12 + 1, False), (0, True), (-1, False)):
+        told = replace(FIRST, usage_fees=(UsageFee("datacenter", credit(units)),))
+        if is_taken:
+            FRESH.when(told).then((NETWORK, published(told)))
+        else:
+            FRESH.when(told).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
+
+
+def test_a_promise_may_give_everything_back_and_be_broken_below_everything() -> None:
+    for ppm, is_taken in ((PPM, True), (PPM + 1, False), (1, True), (0, False)):
+        for tier in (SlaTier(ppm, 1), SlaTier(1, ppm)):
+            told = FRESH.when(replace(FIRST, sla=(SlaClass("gold", (tier,)),)))
+            if is_taken:
+                assert told.changes()
+            else:
+                told.then_refused(PartiesReason.SHARE_OUT_OF_RANGE, sla_class="gold")

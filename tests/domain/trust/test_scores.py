@@ -86,6 +86,18 @@ def test_the_worked_node_comes_out_to_the_unit() -> None:
     assert lower_bound(36_071_067 // 2, 37_071_067 // 2) == 786_119
 
 
+def test_each_ratio_that_is_told_is_that_of_its_own_input() -> None:
+    rating = rate("node", _folded(_worked()))
+    told = {one.name: rating.ratio_ppm(one.name) for one in rating.inputs}
+    assert told == {
+        COMPLETION: 971_428,  # 68 of 70 leases
+        UPTIME: 983_333,  # 236 of 240
+        PERFORMANCE: 970_000,  # the mean of 970,000, 940,000 and 1,000,000
+        RESPONSIVENESS: 973_333,  # 146 of 150
+    }
+    assert rate("node", {}).ratio_ppm(UPTIME) is None
+
+
 @pytest.mark.parametrize(("good", "total", "bound"), [(10, 10, 834_411), (1, 2, 724_243)])
 def test_a_client_starts_from_what_all_others_saw(good: int, total: int, bound: int) -> None:
     others = fold(_days((30, 38, 40), (45, 20, 20)), TODAY)

@@ -24,7 +24,7 @@ from domain.funds import card_money, debt, deposit, funding, payment, promotion
 from domain.funds.draw import Drawn
 from domain.governance import grant
 from domain.income import adjustment, cash_out, maturity, region_pool
-from domain.lease import lease, shared_escrow
+from domain.lease import lease, reserved_term, shared_escrow
 from domain.lease import turns as lease_turns
 from domain.lease.funds import EscrowPart
 from domain.leasing import other_resources as resource_usage
@@ -1068,6 +1068,28 @@ def test_a_resource_is_paid_from_its_own_hold_and_shared_like_a_charge() -> None
         "network:revenue:take": -40,
         "network:burn_due": -10,
     }
+
+
+def test_what_is_kept_of_a_term_paid_by_burning_is_retired() -> None:
+    kept = reserved_term.TermEndedEarly(
+        lease_id=LEASE,
+        account_id=RENTER,
+        provider_account_id=OWNER,
+        months=3,
+        refund_ppm=0,
+        unused=credit(70),
+        refunded=credit(0),
+        kept=credit(70),
+        parts=Parts(0, 0, 0, 70),
+        drawn=(EscrowPart("burned", credit(70)),),
+        at_us=AT_US,
+        owners=(),
+        client_account_id=None,
+        node_id="node_1",
+    )
+    assert lines(kept) == {f"escrow:{LEASE}:1:burned": 70, "world:burned": -70}
+    in_cash = replace(kept, drawn=(EscrowPart("cash", credit(70)),))
+    assert lines(in_cash) == {f"escrow:{LEASE}:1:cash": 70, "network:burn_due": -70}
 
 
 def test_burned_credits_pay_for_resources_by_being_retired() -> None:

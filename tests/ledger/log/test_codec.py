@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import json
 import pkgutil
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -23,8 +24,10 @@ from domain.money import Amount, Asset, credit
 from domain.pools.scheduling import Inputs
 from domain.prices.modules import PriceRequest
 from domain.prices.price_feed import Usable
+from domain.stream import Stream
 from domain.trust.evidence import Fact
 from ledger.log import codec
+from tests.projections.story import Size, story
 from tests.scenes.samples import every_fact
 
 STREAM = UUID("6f9a1d5e-0c44-5b6e-9d0a-7a11757c0001")
@@ -201,3 +204,12 @@ def test_the_state_of_every_stream_can_be_kept_as_a_snapshot() -> None:
     for kind in rules.STREAMS:
         state = rules.initial(kind)
         assert codec.decode_state(type(state), codec.encode_state(state)) == state
+
+
+def test_the_state_of_every_stream_is_kept_after_each_fact_of_a_whole_story() -> None:
+    states: dict[Stream[Any], Any] = {}
+    for stream, fact in story(Size()):
+        before = states.get(stream, rules.initial(stream.kind))
+        state = states[stream] = rules.evolve(stream.kind, before, fact)
+        assert codec.decode_state(type(state), codec.encode_state(state)) == state, (stream, fact)
+    assert len({stream.kind for stream in states}) > 80

@@ -10,8 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from domain.funds.deposit import DepositConfirmed
 from domain.funds.reasons import FundsReason
 from domain.lease.reasons import LeaseReason
+from domain.market.offer import OfferWithdrawn
 from domain.market.reasons import MarketReason
 from domain.money import Asset, credit
 from domain.parties.account import AccountClosed
@@ -313,6 +315,20 @@ def test_who_owes_opens_no_lease(database: str) -> None:
             )
         assert refused.value.reason is FundsReason.UNPAID_DEBT
         assert ledger.books.balance("party:acct_a:cash") == 40
+
+
+def test_one_fact_of_a_kind_is_the_first_of_its_stream_or_the_last(database: str) -> None:
+    """A payout is cut after the last chunk of its epoch's rewards, however many there are."""
+    with ledger_on(database) as ledger:
+        ledger.handle(do(withdrawn("a", "_1"), deposited("d1", 5)), key=None, now_us=NOW_US)
+        ledger.handle(do(withdrawn("a", "_2"), withdrawn("b")), key=None, now_us=NOW_US)
+        ledger.handle(do(withdrawn("a", "_3"), withdrawn("b")), key=None, now_us=NOW_US)
+        first = ledger.market.one_of(offer("a"), OfferWithdrawn)
+        last = ledger.market.one_of(offer("a"), OfferWithdrawn, last=True)
+        assert first is not None
+        assert last is not None
+        assert (first.fact.offer_id, last.fact.offer_id) == ("a_1", "a_3")
+        assert ledger.market.one_of(offer("a"), DepositConfirmed, last=True) is None
 
 
 def test_a_limit_that_no_rule_answers_for_is_a_bug_with_the_account_named(database: str) -> None:

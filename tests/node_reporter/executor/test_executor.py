@@ -25,6 +25,7 @@ from node_reporter.executor.client import ExecutorClient
 from node_reporter.executor.datastores import Datastores
 from node_reporter.executor.executor import Allowed, Executor
 from node_reporter.executor.job_log import HELD_BYTES_MAX, PIECE_BYTES_MAX, PIECES_MAX, JobLog
+from node_reporter.executor.reserved_names import ReservedNames
 from node_reporter.executor.runner import Limits
 from node_reporter.executor.sandbox import job_user
 from node_reporter.executor.state import ExecutorFolder, ExecutorSettings, load
@@ -172,6 +173,7 @@ def world(tmp_path: Path) -> Generator[Make, None, None]:
         allowed: Allowed | None = None,
         volumes: VolumeStore | None = None,
         datastores: Datastores | None = None,
+        names: ReservedNames | None = None,
         **variables: dict[str, str],
     ) -> World:
         server = Server()
@@ -187,6 +189,7 @@ def world(tmp_path: Path) -> Generator[Make, None, None]:
             user=job_user(None),
             volumes=volumes,
             datastores=datastores,
+            names=names,
             allowed=allowed or Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
         )
         made.append(executor)

@@ -23,7 +23,7 @@ def bidding(at: Callable[[int], int]) -> Iterator[Told]:
     state.
     """
     yield (
-        Stream("account", "acct_spot"),
+        Stream("deposit", "dep_spot"),
         deposit.DepositConfirmed(
             deposit_id="dep_spot",
             account_id="acct_spot",

@@ -1,0 +1,82 @@
+"""A docker client for tests: it really runs the command, on this machine, and knows no image.
+
+It keeps what it was asked in `asked`, and of its one container the process and the labels. With a
+file `fails` beside them, `run` answers what that holds, as where an image cannot be pulled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+HERE = Path(__file__).parent
+KNOWN = HERE / "container.json"
+
+
+def main(words: list[str]) -> int:
+    with (HERE / "asked").open("a") as asked:
+        asked.write(json.dumps(words) + "\n")
+    action = {"run": run, "inspect": inspect, "stop": stop, "rm": remove}[words[0]]
+    return action(words)
+
+
+def run(words: list[str]) -> int:
+    if (HERE / "fails").exists():
+        sys.stderr.write((HERE / "fails").read_text())
+        return 125
+    assert not KNOWN.exists(), "its name is taken"
+    at = words.index("--")
+    named = [words[i + 1] for i in range(at) if words[i] == "--env"]
+    labels = dict(words[i + 1].split("=") for i in range(at) if words[i] == "--label")
+    script = f'cd {HERE}; "$@" >> printed 2>&1; echo $? > new; mv new code'
+    process = subprocess.Popen(
+        ["sh", "-c", script, "sh", *words[at + 2 :]],
+        env={"PATH": os.environ["PATH"], **{name: os.environ[name] for name in named}},
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    (HERE / "code").unlink(missing_ok=True)
+    KNOWN.write_text(json.dumps({"pid": process.pid, "labels": labels}))
+    return 0
+
+
+def inspect(_words: list[str]) -> int:
+    if not KNOWN.exists():
+        sys.stderr.write("Error: No such container\n")
+        return 1
+    labels = json.loads(KNOWN.read_text())["labels"]
+    code = (HERE / "code").read_text().strip() if (HERE / "code").exists() else None
+    state = "running 0" if code is None else f"exited {code}"
+    told = state, labels["tallystick.boot"], labels["tallystick.deployment"]
+    sys.stdout.write(" ".join(told) + "\n")
+    return 0
+
+
+def stop(_words: list[str]) -> int:
+    pid = json.loads(KNOWN.read_text())["pid"]
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text():
+        time.sleep(0.01)
+    if not (HERE / "code").exists():
+        (HERE / "code").write_text("137")
+    return 0
+
+
+def remove(words: list[str]) -> int:
+    if KNOWN.exists():
+        stop(words)
+        KNOWN.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,106 @@
+"""The market that every run begins with: made once in a process, byte for byte the same in all.
+
+Keys and ids that a server draws are drawn here from a fixed stream, so a seed gives one log in every
+process. Runs begin with a copy of the database and of the folder with the keys.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import secrets
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from ledger import migrate
+from projections import tables
+from tests.conftest import Databases, running
+from tests.scenes import server
+from tests.scenes.server import Scene, opened
+
+MATURES_S = 3_600
+LEAST_CASH_OUT = 10_000
+"""A cent: what a lease of minutes earns is enough."""
+CASH = 100_000_000
+SETTINGS: dict[str, Any] = {"requests_per_second": 1_000_000, "requests_burst": 1_000_000}
+SETTINGS |= {"reports_per_second": 1_000_000, "reports_burst": 1_000_000, "spec_ttl_s": 0}
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Founded:
+    """A server with databases to copy, the one that was founded, its keys and its callers."""
+
+    postgres: Databases
+    admin: psycopg.Connection[Any]
+    template: str
+    keys: Path
+    scene: Scene
+
+    @contextmanager
+    def copied(self) -> Generator[tuple[str, Path], None, None]:
+        """The name of a new copy of the database, and a folder with the same keys."""
+        name = f"sim_{next(_numbers)}"
+        self.postgres.create_database(name, template=self.template)
+        with tempfile.TemporaryDirectory(prefix="sim", dir=self.keys.parent) as folder:
+            shutil.copytree(self.keys, folder, dirs_exist_ok=True)
+            yield name, Path(folder)
+        self.postgres.drop_database(name)
+
+
+@contextmanager
+def founded(postgres: Databases | None = None, with_views: str = "") -> Generator[Founded, None, None]:
+    """On this server and from its template with views, or on a server of its own."""
+    with ExitStack() as stack:
+        if postgres is None:
+            postgres = stack.enter_context(running())
+            with_views = _with_views(postgres)
+        base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sims", dir="/dev/shm")))
+        admin = stack.enter_context(psycopg.connect(postgres.uri, autocommit=True))
+        name, keys = f"sim_founded_{next(_numbers)}", base / "keys"
+        keys.mkdir()
+        address = postgres.create_database(name, template=with_views)
+        with _drawn(), opened(address, keys, **SETTINGS) as scene:
+            _terms(scene)
+        yield Founded(postgres, admin, name, keys, scene)
+
+
+def _with_views(postgres: Databases) -> str:
+    address = postgres.create_database("sim_template")
+    migrate.migrate(address)
+    with psycopg.connect(address, autocommit=True) as connection:
+        tables.ensure(connection)
+    return "sim_template"
+
+
+def _terms(scene: Scene) -> None:
+    now = datetime.fromtimestamp(scene.clock.now_us() // 10**6, UTC).isoformat()
+    window = {"version": 1, "window_seconds": MATURES_S, "effective_from": now}
+    scene.operator.made("/v1/cash-outs/terms/window", window)
+    least = {"minimum": {"asset": "CREDIT", "units": str(LEAST_CASH_OUT)}}
+    scene.operator.made("/v1/cash-outs/terms/minimum", least)
+    mode = {"mode": "cash", "destination": "bank_of_owner"}
+    scene.owner.made(f"/v1/accounts/{scene.owner.account_id}/payment-mode", mode)
+    scene.deposit(scene.stranger, CASH)
+
+
+@contextmanager
+def _drawn() -> Generator[None, None, None]:
+    """Everything that would be drawn is drawn from a stream that begins anew each time."""
+    drawn = random.Random("the market of all runs")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(secrets, "token_bytes", lambda count=32: drawn.randbytes(count))
+        patched.setattr(secrets, "token_hex", lambda count=32: drawn.randbytes(count).hex())
+        patched.setattr(os, "urandom", drawn.randbytes)
+        patched.setattr(server, "_numbers", itertools.count(1))
+        yield

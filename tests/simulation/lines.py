@@ -1,0 +1,196 @@
+"""Connections to the database that break at a drawn statement, and processes that die there.
+
+    nothing leaves a process but by a statement, a file or an answer
+    =>  a crash between any two of its steps is a crash before or after some statement
+
+What is cut `before` a statement was never sent; what is cut `after` it was done and nobody was told,
+a COMMIT included. `aside` is no fault: another call is made, from its beginning to its end, between
+two statements of this one, so that two commands overlap the same way each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import psycopg
+from psycopg.pq import ConnStatus, TransactionStatus
+
+from ledger.log.handle import LogBusy
+
+LOST, DIED, ASIDE = "lost", "died", "aside"
+GONE_MS_MAX = 10_000
+OBSERVER = "simulation"
+"""The name of connections that are no part of what is simulated."""
+
+
+class Died(LogBusy):
+    """The process is dead and asks for more. As a busy log it unwinds without another try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """At the `at`-th statement of a step, counting appends alone if `of_appends`."""
+
+    kind: str
+    at: int
+    is_after: bool = False
+    of_appends: bool = False
+
+    def __str__(self) -> str:
+        what = "append" if self.of_appends else "statement"
+        return f"{self.kind} {'after' if self.is_after else 'before'} {what} {self.at}"
+
+
+class Lines:
+    """All connections of one process to one database. `dead`: it may say nothing more."""
+
+    here: ClassVar[Lines | None] = None
+
+    def __init__(self, database: str, admin: psycopg.Connection[Any]) -> None:
+        self.database = database
+        self.dead = False
+        self.statements = 0
+        self.struck = ""
+        self._admin = admin
+        self._cut: Cut | None = None
+        self._aside: Callable[[], None] | None = None
+        self._seen = 0
+
+    @contextmanager
+    def cutting(
+        self, cut: Cut | None, aside: Callable[[], None] | None = None
+    ) -> Generator[None, None, None]:
+        """While one step is made, it may be cut once."""
+        before = self._cut, self._aside, self._seen, self.struck
+        self._cut, self._aside, self._seen, self.struck = cut, aside, 0, ""
+        try:
+            yield
+        finally:
+            self._cut, self._aside, self._seen, self.struck = before
+
+    def settle(self, backend: int | None = None) -> None:
+        """Until PostgreSQL has noticed what was cut: its locks are free and its changes undone. Of a
+        process that is gone every connection is.
+        """
+        query = (
+            "SELECT count(pg_terminate_backend(pid, %s)) FROM pg_stat_activity"
+            f" WHERE datname = %s AND pid = coalesce(%s, pid) AND application_name <> '{OBSERVER}'"
+        )
+        while self._admin.execute(query, (GONE_MS_MAX, self.database, backend)).fetchone() != (0,):
+            pass
+
+    # --- at each statement -------------------------------------------------------------------
+
+    def before(self, connection: Any, work: Any) -> Cut | None:
+        """What is to strike after the statement. Raises Died, psycopg.OperationalError."""
+        if threading.current_thread().name.startswith("pool-"):
+            return None  # the pool makes connections when it likes
+        if self.dead:
+            raise Died("the process is dead")
+        self.statements += 1
+        cut = self._cut
+        if cut is None or (cut.of_appends and not _appends(work)):
+            return None
+        self._seen += 1
+        if self._seen < cut.at:
+            return None
+        if cut.kind == ASIDE:
+            self._step_aside(connection, cut)
+            return None
+        self._cut, self.struck = None, str(cut)
+        if cut.is_after:
+            return cut
+        self.strike(connection, cut)
+        return None
+
+    def strike(self, connection: Any, cut: Cut) -> None:
+        if cut.kind == DIED:
+            self.dead = True
+            raise Died("the process died")
+        backend = connection.pgconn.backend_pid
+        connection.pgconn.finish()
+        self.settle(backend)
+        raise psycopg.OperationalError("the connection was lost")
+
+    def _step_aside(self, connection: Any, cut: Cut) -> None:
+        """Only where nothing is locked by this connection and no loop would wait for itself."""
+        aside = self._aside
+        is_free = connection.pgconn.transaction_status == TransactionStatus.IDLE
+        if aside is None or not is_free or _in_a_loop() or _at_the_desk():
+            return
+        self._cut = self._aside = None
+        self.struck = str(cut)
+        aside()
+        if self.dead:
+            raise Died("the process died")
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _at_the_desk() -> bool:
+    """Where leases are opened one after the other: who waits there for another opening, waits."""
+    return threading.current_thread().name.startswith("lease-desk")
+
+
+def _appends(work: Any) -> bool:
+    """Whether the statement appends to one of the logs."""
+    frame = getattr(work, "gi_frame", None)
+    query = None if frame is None else frame.f_locals.get("query")
+    if isinstance(query, bytes):
+        query = query.decode()
+    return isinstance(query, str) and "_append" in query
+
+
+def _lines_of(connection: Any) -> Lines | None:
+    here = Lines.here
+    if here is None or connection.pgconn.status != ConnStatus.OK:
+        return None
+    name = getattr(connection, "simulated_name", None)
+    if name is None:
+        told = connection.info.get_parameters()
+        name = "" if told.get("application_name") == OBSERVER else told["dbname"]
+        connection.simulated_name = name
+    return here if name == here.database else None
+
+
+@contextmanager
+def watched(lines: Lines) -> Generator[None, None, None]:
+    """Every statement of this database on any connection of this process passes here first."""
+    plain, plain_async = psycopg.Connection.wait, psycopg.AsyncConnection.wait
+
+    def wait(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        on = _lines_of(self)
+        after = None if on is None else on.before(self, gen)
+        done = plain(self, gen, *args, **kwargs)
+        if on is not None and after is not None:
+            on.strike(self, after)
+        return done
+
+    async def wait_async(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        on = _lines_of(self)
+        after = None if on is None else on.before(self, gen)
+        done = await plain_async(self, gen, *args, **kwargs)
+        if on is not None and after is not None:
+            on.strike(self, after)
+        return done
+
+    Lines.here = lines
+    psycopg.Connection.wait = wait  # type: ignore[method-assign]
+    psycopg.AsyncConnection.wait = wait_async  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        Lines.here = None
+        psycopg.Connection.wait = plain  # type: ignore[method-assign]
+        psycopg.AsyncConnection.wait = plain_async  # type: ignore[method-assign]

@@ -1,0 +1,90 @@
+"""Histories drawn from seeds hold what is promised; the same seed is the same history; and faults
+that are planted in the server are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from api.metering import accrual
+from ledger.log import recorder
+from ledger.log.handle import Ledger
+from tests.conftest import Databases
+from tests.passes import SUITES
+from tests.simulation.founding import Founded, founded
+from tests.simulation.run import play
+from tests.simulation.suite import run
+
+PLANTED_SEEDS = range(12)
+"""Each fault below is found by one of these."""
+
+
+@pytest.fixture(scope="module")
+def made(postgres: Databases, template_with_views: str) -> Generator[Founded, None, None]:
+    with founded(postgres, template_with_views) as founding:
+        yield founding
+
+
+@pytest.mark.parametrize("seed", SUITES["simulation"].short_seeds)
+def test_a_history_holds_what_is_promised(seed: int, made: Founded) -> None:
+    run(seed, made)
+
+
+def test_the_same_seed_is_the_same_history_and_another_is_another(made: Founded) -> None:
+    first, again, other = play(2, made), play(2, made), play(3, made)
+    assert (first.head, first.lines, first.faults) == (again.head, again.lines, again.faults)
+    assert first.head != other.head
+
+
+def _no_command_row(patched: pytest.MonkeyPatch) -> None:
+    """The row that makes a retry harmless is not written."""
+    plain = recorder.ChainRecorder.insert_events
+
+    def insert(self: Any, events: Any, **kwargs: Any) -> Any:
+        append = kwargs["append"]
+        append.command, append.answered = None, ()
+        return plain(self, events, **kwargs)
+
+    patched.setattr(recorder.ChainRecorder, "insert_events", insert)
+
+
+def _counted_twice(patched: pytest.MonkeyPatch) -> None:
+    """What a report says is priced twice."""
+    plain = accrual.lease_rows if hasattr(accrual, "lease_rows") else None
+    assert plain is not None
+
+    def twice(*args: Any, **kwargs: Any) -> Any:
+        found = plain(*args, **kwargs)
+        for rows in found.rows.values():
+            rows += tuple(replace(row, mono_start_us=row.mono_start_us + 1) for row in rows)
+        return found
+
+    patched.setattr(accrual, "lease_rows", twice)
+
+
+def _answered_before(patched: pytest.MonkeyPatch) -> None:
+    """The commit is acknowledged, and every tenth is not made."""
+    plain, count = Ledger._append, iter(range(10**9))
+
+    def append(self: Any, world: Any, *args: Any, **kwargs: Any) -> Any:
+        if world.changes and next(count) % 10 == 9:
+            return recorder.Appended(True, self.market.head()[0] + len(world.changes))
+        return plain(self, world, *args, **kwargs)
+
+    patched.setattr(Ledger, "_append", append)
+
+
+@pytest.mark.parametrize("plant", [_no_command_row, _answered_before])
+def test_a_fault_that_is_planted_is_found(plant: Any, made: Founded) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        plant(patched)
+        for seed in PLANTED_SEEDS:
+            try:
+                play(seed, made)
+            except Exception:
+                return
+    raise AssertionError("no seed found it")
