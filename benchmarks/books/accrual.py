@@ -2,6 +2,7 @@
 
     python -m benchmarks.books.accrual            full: 100,000 leases, some minutes
     python -m benchmarks.books.accrual --short    5,000
+    python -m benchmarks.books.accrual --tiny     16: whether it runs at all
 
 One embedded server, durable; one process runs the real accrual job against it, as
 `tallystick jobs` does. Conditions:
@@ -24,44 +25,41 @@ from __future__ import annotations
 
 import os
 import random
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from hashlib import sha256
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from nacl.bindings import crypto_sign
 
 from api.metering.accrual import accrue, run_accrual
 from api.process.clock import SimulatedClock
-from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.settings import Settings
 from benchmarks import cpu
+from benchmarks.books.leases import requested, reserved
 from benchmarks.log.reports import BOOT, BenchNode, bench_node
+from benchmarks.processes import context
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.funds import deposit
 from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.lease import lease
 from domain.lease.choice import Candidate
-from domain.lease.funds import EscrowPart
 from domain.lease.lease import lease_stream
 from domain.metering import report
-from domain.money import PPM, credit
+from domain.money import credit
 from ledger.log import usage
 from projections import tables
 from tests.projections.story import Told, Writer
 
-LEASES, LEASES_SHORT = 100_000, 5_000
 FIGURE_SECONDS = 20.0
 DEVICES = 8
 RENTERS, PROVIDERS = 1_000, 100
-PEER_LEASES, PEER_LEASES_SHORT = 2_000, 500
 HOURS_FUNDED = 24
 PRICE, FEE = 2_780_000, 250_000
 HOUR_US = 3_600_000_000
@@ -70,37 +68,45 @@ WRITE_BATCH = 25_000
 Connection = psycopg.Connection[Any]
 
 
-def run(short: bool = False) -> dict[str, Any]:
+class Numbers(NamedTuple):
+    leases: int
+    peer_leases: int
+
+
+SIZES = {
+    Size.FULL: Numbers(leases=100_000, peer_leases=2_000),
+    Size.SHORT: Numbers(leases=5_000, peer_leases=500),
+    Size.TINY: Numbers(leases=16, peer_leases=2),
+}
+LEASES = SIZES[Size.FULL].leases
+
+
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Seconds of the accrual job for one hour of all leases, cold and warm."""
-    size = LEASES_SHORT if short else LEASES
-    peer_size = PEER_LEASES_SHORT if short else PEER_LEASES
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder, ExitStack() as stack:
-        Path(folder).chmod(0o755)
-        server = stack.enter_context(EmbeddedPostgres(Path(folder)))
-        settings = Settings(
-            data_dir=Path(folder) / "data", database_url=server.create_database("bench")
-        )
+    leases, peer_leases = SIZES[size]
+    with workplace(server) as (folder, made), ExitStack() as stack:
+        settings = Settings(data_dir=folder / "data", database_url=made.create_database("accrual"))
         clock = SimulatedClock(START_US)
         service = stack.enter_context(Service.open(settings, clock=clock))
         connection = stack.enter_context(
             psycopg.connect(settings.database_url or "", autocommit=True)
         )
-        founding = get_context("spawn").Process(target=_found, args=(settings.database_url, size))
+        founding = context().Process(target=_found, args=(settings.database_url, leases))
         founding.start()
         founding.join()
         assert founding.exitcode == 0
-        market = _Market(connection, size)
+        market = _Market(connection, leases)
         hours = [
-            _hour(service, connection, market, number, name, server.pid)
+            _hour(service, connection, market, number, name, made.pid)
             for number, name in ((1, "cold"), (2, "warm"))
         ]
         idle = _idle(service, connection)
-        peer = _one_by_one(service, connection, market, peer_size)
-        limit = _limit(connection, size)
+        peer = _one_by_one(service, connection, market, peer_leases)
+        limit = _limit(connection, leases)
     return {
         "figure": f"accrual of {LEASES:,} active leases for one hour < {FIGURE_SECONDS:.0f} s",
-        "leases": size,
-        "nodes": -(-size // DEVICES),
+        "leases": leases,
+        "nodes": -(-leases // DEVICES),
         "hours": hours,
         "idle_seconds": round(idle, 3),
         "peer_leases_per_second": round(peer),
@@ -171,53 +177,24 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
         "at_us": at_us,
     }
     stream, device = lease_stream(lease_id(number)), _device(node, number % DEVICES)
-    funds = credit(HOURS_FUNDED * PRICE)
-    offer_id = f"offer_{number // DEVICES:032x}"
-    yield (
-        stream,
-        lease.LeaseRequested(
-            meter_maxima=(),
-            volumes=(),
-            datasets=(),
-            **common,
-            gpu_count=1,
-            share_ppm=PPM,
-            mem_ppm=PPM,
-            models=(),
-            max_price_per_gpu_hour=credit(PRICE),
-            pay_with=None,
-            term_us=None,
-            funds=funds,
-            refill=False,
-            sla_class=None,
-            key_id=None,
-            restart_of=None,
-            constraints=None,
-            encryption_key=None,
-            remoting_session_id=None,
-            split_label=None,
-            route_id=None,
-            pricing=None,
-            months=None,
-            part=None,
-            attempt=None,
-            run_due_us=None,
-            overflow=False,
-            gang_id=None,
-            start_timeout_us=None,
-            escrow_id=None,
-        ),
-    )
+    provider = number // DEVICES % PROVIDERS
+    offer = {
+        "node_id": node.id,
+        "provider_id": f"prov_{provider:032x}",
+        "provider_account_id": f"acct_owner{provider:027x}",
+        "offer_id": f"offer_{number // DEVICES:032x}",
+    }
+    yield stream, requested(common, credit(PRICE), credit(HOURS_FUNDED * PRICE))
     yield (
         stream,
         lease.MatchDecided(
             lease_id=lease_id(number),
             rule="lowest_cost/1",
             fleet_position=1,
-            candidates=(Candidate(node.id, offer_id, PRICE, 0, 0),),
+            candidates=(Candidate(node.id, offer["offer_id"], PRICE, 0, 0),),
             considered=1,
             node_id=node.id,
-            offer_id=offer_id,
+            offer_id=offer["offer_id"],
             device_ids=(device,),
             at_us=at_us,
             pricing=None,
@@ -225,46 +202,7 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
             narrowed=(),
         ),
     )
-    provider = number // DEVICES % PROVIDERS
-    yield (
-        stream,
-        lease.LeaseReserved(
-            meter_maxima=(),
-            **common,
-            node_id=node.id,
-            provider_id=f"prov_{provider:032x}",
-            provider_account_id=f"acct_owner{provider:027x}",
-            offer_id=offer_id,
-            device_ids=(device,),
-            share_ppm=PPM,
-            mem_ppm=PPM,
-            gpu_class="datacenter",
-            price_per_gpu_hour=credit(PRICE),
-            pay_with="cash",
-            own=False,
-            tariff_version=1,
-            fee_per_gpu_hour=credit(FEE),
-            provider_share_ppm=500_000,
-            burn_share_ppm=0,
-            escrow=(EscrowPart("cash", funds),),
-            split=None,
-            client_account_id=None,
-            owners=(),
-            federated=None,
-            sla_class=None,
-            counted=(),
-            prepaid=None,
-            quotas=(),
-            gang_id=None,
-            pool_id=None,
-            mode="whole",
-            mig=None,
-            reclaim_window_us=None,
-            interruptible=False,
-            quote_id=None,
-            by=None,
-        ),
-    )
+    yield stream, reserved(common, offer, device, (PRICE, FEE), HOURS_FUNDED)
     yield (
         stream,
         lease.LeaseReady(
@@ -456,7 +394,7 @@ def _resident_mib() -> int:
 
 def main() -> None:
     """Print what was measured."""
-    told = run("--short" in sys.argv)
+    told = run(size_asked(__doc__))
     for hour in told["hours"]:
         print(
             f"{told['leases']:,} leases, {hour['hour']}: {hour['seconds']} s"

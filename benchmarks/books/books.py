@@ -2,6 +2,7 @@
 
     python -m benchmarks.books.books            full
     python -m benchmarks.books.books --short    half a minute; the ratios are rougher
+    python -m benchmarks.books.books --tiny     whether it runs at all
 
 Every contender books the same thing: one transfer between two of 1,000 accounts, durably (fsync
 and synchronous_commit on), on one embedded server, taking turns in slices of 0.4 seconds.
@@ -25,21 +26,19 @@ from __future__ import annotations
 import os
 import random
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import cycle
-from multiprocessing import get_context
-from pathlib import Path
 from struct import pack
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import psycopg
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
+from benchmarks.processes import context
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
 from domain.stream import Stream
@@ -56,13 +55,27 @@ FUNDS = 10**12
 UNITS = 1_265
 BATCHES = (1, 100, 1_000)
 PEER_BATCH = 100
-WRITERS = (1, 2, 4)
 FIGURE = 5.0
-SLICE_SECONDS = 0.4
-LIMIT_ROWS = 20_000
-"""What one turn of the limit writes: about a slice's worth, built off the clock."""
 NOW_US = 1_763_000_000_000_000
 COMMAND_ID = "cmd_0123456789abcdef0123456789abcdef"
+
+
+class Numbers(NamedTuple):
+    """`limit_rows`: what one turn of the limit writes, about a slice's worth, built off the clock.
+    `writers`: how many at once, one after the other.
+    """
+
+    turns: int
+    slice_seconds: float
+    limit_rows: int
+    writers: tuple[int, ...]
+
+
+SIZES = {
+    Size.FULL: Numbers(turns=20, slice_seconds=0.4, limit_rows=20_000, writers=(1, 2, 4)),
+    Size.SHORT: Numbers(turns=5, slice_seconds=0.4, limit_rows=20_000, writers=(1, 2, 4)),
+    Size.TINY: Numbers(turns=1, slice_seconds=0.01, limit_rows=1_000, writers=(1,)),
+}
 
 
 class _Writer(Protocol):
@@ -267,9 +280,9 @@ class _Limit:
             self._connection.execute(f"CREATE TABLE {table} (LIKE {model} INCLUDING ALL)".encode())
         self._position = 0
 
-    def rate(self, batch: int) -> float:
-        """Transfers a second over one turn; what is written is built before the clock starts."""
-        buffers = [self._buffers(batch) for _ in range(LIMIT_ROWS // batch)]
+    def rate(self, batch: int, rows: int) -> float:
+        """Transfers a second over so many; what is written is built before the clock starts."""
+        buffers = [self._buffers(batch) for _ in range(rows // batch)]
         began = time.perf_counter()
         for events, postings in buffers:
             with self._connection.transaction(), self._connection.cursor() as cursor:
@@ -335,28 +348,28 @@ class _Team:
     """So many writers of one kind; they wait for their turn in between."""
 
     def __init__(self, kind: type[_Ours | _Peer], uri: str, batch: int, writers: int) -> None:
-        context = get_context("spawn")
+        making = context()
         self._pipes: list[Any] = []
         self._processes: list[Any] = []
         for writer in range(writers):
-            here, there = context.Pipe()
-            process = context.Process(
+            here, there = making.Pipe()
+            process = making.Process(
                 target=_work, args=(there, kind, uri, batch, writer, writers), daemon=True
             )
             process.start()
             self._pipes.append(here)
             self._processes.append(process)
 
-    def rate(self, server: int) -> tuple[float, float]:
+    def rate(self, server: int, seconds: float) -> tuple[float, float]:
         """Transfers a second of all writers at once, over one slice; and the microseconds of
         processor time that one takes, theirs and the server's.
         """
         cpu_before = cpu.of_server(server)
         for pipe in self._pipes:
-            pipe.send(SLICE_SECONDS)
+            pipe.send(seconds)
         told: list[tuple[int, float, float]] = [pipe.recv() for pipe in self._pipes]
         used = cpu.of_server(server) - cpu_before + sum(used for _, _, used in told)
-        rate = sum(done / seconds for done, seconds, _ in told)
+        rate = sum(done / took for done, took, _ in told)
         return rate, 1e6 * used / sum(done for done, _, _ in told)
 
     def close(self) -> None:
@@ -371,20 +384,20 @@ def _work(
 ) -> None:
     one: _Writer = kind(uri, batch, writer, writers)
     while (seconds := pipe.recv()) is not None:
-        done, began, used = 0, time.perf_counter(), time.process_time()
+        began, used = time.perf_counter(), time.process_time()
+        done = one.book()  # one at least, however busy the machine is
         while (took := time.perf_counter() - began) < seconds:
             done += one.book()
         pipe.send((done, took, time.process_time() - used))
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Transfers per second of all contenders, and the ratios."""
-    turns = 5 if short else 20
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder, ExitStack() as stack:
-        Path(folder).chmod(0o755)
-        server = stack.enter_context(EmbeddedPostgres(Path(folder)))
-        ours_uri, peer_uri = server.create_database("ours"), server.create_database("peer")
-        limit_uri = server.create_database("limits")
+    numbers = SIZES[size]
+    with workplace(server) as (_, made), ExitStack() as stack:
+        ours_uri, peer_uri, limit_uri = (
+            made.create_database(f"books_{side}") for side in ("ours", "peer", "limit")
+        )
         migrate(ours_uri)
         migrate(limit_uri)
         _peer_tables(peer_uri)
@@ -392,23 +405,25 @@ def run(short: bool = False) -> dict[str, Any]:
         _fund(ledger)
         limit = _Limit(limit_uri)
         stack.callback(limit.close)
-        teams = {f"peer/{n}": _Team(_Peer, peer_uri, PEER_BATCH, n) for n in WRITERS}
+        teams = {f"peer/{n}": _Team(_Peer, peer_uri, PEER_BATCH, n) for n in numbers.writers}
         for batch in BATCHES:
-            teams |= {f"ours x{batch}/{n}": _Team(_Ours, ours_uri, batch, n) for n in WRITERS}
-        rates, costs = _measure(teams, limit, turns, server.pid)
+            teams |= {
+                f"ours x{batch}/{n}": _Team(_Ours, ours_uri, batch, n) for n in numbers.writers
+            }
+        rates, costs = _measure(teams, limit, numbers, made.pid)
         for team in teams.values():
             team.close()
         assert ledger.books.faults() == []
         _check_peer(peer_uri)
-    results = [_result(rates, batch) for batch in BATCHES]
+    results = [_result(rates, batch, numbers.writers) for batch in BATCHES]
     return {
         "figure": f"batched double entry >= {FIGURE} x one transfer a statement, 100 a transaction",
         "conditions": {
             "accounts": ACCOUNTS,
-            "turns": turns,
-            "slice_seconds": SLICE_SECONDS,
+            "turns": numbers.turns,
+            "slice_seconds": numbers.slice_seconds,
             "peer_batch": PEER_BATCH,
-            "writers": list(WRITERS),
+            "writers": list(numbers.writers),
         },
         "results": results,
         "reached": max(result["to_peer"] for result in results) >= FIGURE,
@@ -420,27 +435,28 @@ def run(short: bool = False) -> dict[str, Any]:
 
 
 def _measure(
-    teams: dict[str, _Team], limit: _Limit, turns: int, server: int
+    teams: dict[str, _Team], limit: _Limit, numbers: Numbers, server: int
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     rates: dict[str, list[float]] = {}
     costs: dict[str, list[float]] = {}
-    for turn in range(turns + 1):
+    for turn in range(numbers.turns + 1):
         for name, team in teams.items():
-            rate, cost = team.rate(server)
+            rate, cost = team.rate(server, numbers.slice_seconds)
             rates.setdefault(name, []).append(rate)
             costs.setdefault(name, []).append(cost)
         for batch in BATCHES[1:]:
-            rates.setdefault(f"limit x{batch}", []).append(limit.rate(batch))
+            rate = limit.rate(batch, numbers.limit_rows)
+            rates.setdefault(f"limit x{batch}", []).append(rate)
         if turn == 0:
             rates.clear()  # the first turn prepares statements and fills caches
             costs.clear()
     return rates, costs
 
 
-def _result(rates: dict[str, list[float]], batch: int) -> dict[str, Any]:
+def _result(rates: dict[str, list[float]], batch: int, writers: tuple[int, ...]) -> dict[str, Any]:
     """Best with best: each side with as many writers as suit it, turn by turn."""
-    mine = [max(turn) for turn in zip(*(rates[f"ours x{batch}/{w}"] for w in WRITERS), strict=True)]
-    peer = [max(turn) for turn in zip(*(rates[f"peer/{w}"] for w in WRITERS), strict=True)]
+    mine = [max(turn) for turn in zip(*(rates[f"ours x{batch}/{w}"] for w in writers), strict=True)]
+    peer = [max(turn) for turn in zip(*(rates[f"peer/{w}"] for w in writers), strict=True)]
     limit = rates.get(f"limit x{batch}")
     return {
         "batch": batch,
@@ -468,7 +484,7 @@ def _check_peer(uri: str) -> None:
 
 def main() -> None:
     """Print the comparison."""
-    told = run("--short" in sys.argv)
+    told = run(size_asked(__doc__))
     for result in told["results"]:
         limit = "" if result["of_limit"] is None else f", {result['of_limit']:.1%} of COPY"
         print(

@@ -3,6 +3,7 @@
     python -m benchmarks.books.export            1,000,000 postings, some minutes: the tools are
     slower
     python -m benchmarks.books.export --short    20,000
+    python -m benchmarks.books.export --tiny     400: whether it runs at all
 
 One embedded server, one database of postings as a market makes them: escrows are filled (two
 lines), hours are accrued (four lines) and capacity is booked (two lines).
@@ -15,13 +16,11 @@ lines), hours are accrued (four lines) and capacity is booked (two lines).
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from datetime import date
@@ -33,15 +32,15 @@ import psycopg
 from beancount.core import amount, data
 from beancount.parser import printer
 
-from api.process.embedded_postgres import EmbeddedPostgres
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from ledger import migrate
 from ledger.bundle import journal
 from ledger.bundle.journal import COMMODITY, Form
 
 Connection = psycopg.Connection[Any]
 
-POSTINGS = 1_000_000
-POSTINGS_SHORT = 20_000
+POSTINGS = {Size.FULL: 1_000_000, Size.SHORT: 20_000, Size.TINY: 400}
 PEER_ROWS = 2_000
 SECONDS_MAX = 60
 TOOL_SECONDS_MAX = 1_800
@@ -87,21 +86,19 @@ _FILL = (
 )
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Measure and return rates (postings/s), and whether the tools accept what was written."""
-    postings = POSTINGS_SHORT if short else POSTINGS
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        with EmbeddedPostgres(Path(folder)) as server:
-            uri = server.create_database("bench")
-            migrate.migrate(uri)
-            with psycopg.connect(uri, autocommit=True) as connection:
-                fill(connection, postings)
-                lines = _lines(connection)
-                limit = _limit(connection)
-                peer = _peer(connection)
-                forms = {form: _export(connection, form, Path(folder)) for form in Form}
-        accepted = {form: _checked(form, Path(folder)) for form in Form}
+    postings = POSTINGS[size]
+    with workplace(server) as (folder, made):
+        uri = made.create_database("export")
+        migrate.migrate(uri)
+        with psycopg.connect(uri, autocommit=True) as connection:
+            fill(connection, postings)
+            lines = _lines(connection)
+            limit = _limit(connection)
+            peer = _peer(connection)
+            forms = {form: _export(connection, form, folder) for form in Form}
+        accepted = {form: _checked(form, folder) for form in Form}
     for form, found in accepted.items():
         forms[form] |= found
     return {
@@ -143,7 +140,7 @@ def _limit(connection: Connection) -> int:
 def _peer(connection: Connection) -> int:
     """beancount's directives and printer, on postings that were read and named before."""
     with connection.transaction():
-        batch = next(journal._transactions(connection, POSTINGS))[:PEER_ROWS]
+        batch = next(journal._transactions(connection, POSTINGS[Size.FULL]))[:PEER_ROWS]
     began = time.perf_counter()
     for one in batch:
         lines = [
@@ -197,9 +194,7 @@ def _checked(form: Form, folder: Path) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.books.export", description=__doc__)
-    parser.add_argument("--short", action="store_true")
-    print(json.dumps(run(parser.parse_args(arguments).short), indent=2))
+    print(json.dumps(run(size_asked(__doc__, arguments)), indent=2))
 
 
 if __name__ == "__main__":

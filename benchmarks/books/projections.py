@@ -2,6 +2,7 @@
 
     python -m benchmarks.books.projections            full
     python -m benchmarks.books.projections --short    a few seconds
+    python -m benchmarks.books.projections --tiny     whether it runs at all
 
 One embedded server, durable, all in one run:
 
@@ -16,14 +17,11 @@ One embedded server, durable, all in one run:
 
 from __future__ import annotations
 
-import argparse
 import json
-import tempfile
 import time
+from dataclasses import replace
 from itertools import islice
-from multiprocessing import get_context
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from eventsourcing.persistence import Tracking
@@ -31,8 +29,10 @@ from eventsourcing.postgres import PostgresFactory, PostgresTrackingRecorder
 from eventsourcing.utils import Environment
 from psycopg.conninfo import conninfo_to_dict
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks.log.reports import bench_node, reports
+from benchmarks.processes import context
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.fleet.device import DeviceReserved, device_stream
 from domain.lease.lease import UsageAccrued
 from domain.market.matching import Need, choose
@@ -47,33 +47,52 @@ from projections.fleet.fleet import FLEET
 from projections.market.feed import Feed, fees
 from projections.market.match import answer
 from projections.metering.usage import USAGE, fold
-from tests.projections.story import LEASES_MIN, START_US, Size, Writer, story
+from tests.projections.story import LEASES_MIN, START_US, Writer, story
+from tests.projections.story import Size as StorySize
 
-NODES = 200
 ROWS = 100
 HOUR_US = 3_600_000_000
-OPENB = Size(nodes=1_213, devices=5, leases=LEASES_MIN, hours=2)
+OPENB = StorySize(nodes=1_213, devices=5, leases=LEASES_MIN, hours=2)
 """A fleet of the size of the openb trace: 6,065 devices, with as few leases as a story has."""
 
 Connection = psycopg.Connection[Any]
 
 
-def run(short: bool = False) -> dict[str, Any]:
+class Numbers(NamedTuple):
+    """`per_node`: reports of each node of the log. `fleet`: what is matched in, `calls` times."""
+
+    log: StorySize
+    per_node: int
+    peer_events: int
+    peer_reports: int
+    fleet: StorySize
+    calls: int
+
+
+def _log(nodes: int, leases: int) -> StorySize:
+    return StorySize(nodes=nodes, devices=4, leases=leases, hours=9)
+
+
+SIZES = {
+    Size.FULL: Numbers(_log(200, 6_000), 150, 3_000, 400, OPENB, 300),
+    Size.SHORT: Numbers(_log(200, 600), 10, 300, 100, OPENB, 50),
+    Size.TINY: Numbers(_log(3, LEASES_MIN), 2, 10, 4, replace(OPENB, nodes=3), 3),
+}
+
+
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Measure and return rates (facts/s, reports/s) and ratios to the peer and to the limit."""
-    size = Size(nodes=NODES, devices=4, leases=600 if short else 6_000, hours=9)
-    per_node, peer_events = (10, 300) if short else (150, 3_000)
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        with EmbeddedPostgres(Path(folder)) as server:
-            uri = server.create_database("bench")
-            migrate.migrate(uri)
-            with psycopg.connect(uri, autocommit=True) as connection:
-                Writer(connection).write(story(size))
-                _store_reports(connection, per_node)
-                connection.execute("VACUUM ANALYZE")
-                market = _market(connection, uri, peer_events)
-                metered = _usage(connection, uri, 100 if short else 400)
-            matcher = _matcher(server.create_database("matcher"), 50 if short else 300)
+    numbers = SIZES[size]
+    with workplace(server) as (_, made):
+        uri = made.create_database("projections")
+        migrate.migrate(uri)
+        with psycopg.connect(uri, autocommit=True) as connection:
+            Writer(connection).write(story(numbers.log))
+            _store_reports(connection, numbers)
+            connection.execute("VACUUM ANALYZE")
+            market = _market(connection, uri, numbers.peer_events)
+            metered = _usage(connection, uri, numbers.peer_reports)
+        matcher = _matcher(made.create_database("matcher"), numbers)
     return {
         "figure": "projection rebuild: >= 100,000 market facts/s, >= 20,000 reports of 100 rows/s",
         "market": market,
@@ -183,15 +202,15 @@ def _peer(connection: Connection, uri: str, events: int) -> int:
 # --- the usage log ---------------------------------------------------------------------------
 
 
-def _store_reports(connection: Connection, per_node: int) -> None:
+def _store_reports(connection: Connection, numbers: Numbers) -> None:
     usage.prepare(connection)
-    nodes = [bench_node(number) for number in range(NODES)]
+    nodes = [bench_node(number) for number in range(numbers.log.nodes)]
     for node in nodes:
         items = [
             usage.item(
                 node.id, one.seq, one.prev, one.body, node.key_id, one.signature, node.genesis
             )
-            for one in islice(reports(node, ROWS), per_node)
+            for one in islice(reports(node, ROWS), numbers.per_node)
         ]
         for at in range(0, len(items), 100):
             usage.append(connection, items[at : at + 100])
@@ -218,9 +237,9 @@ def _usage(connection: Connection, uri: str, peer_reports: int) -> dict[str, Any
 
 def _two_workers(uri: str) -> tuple[float, int]:
     """Seconds from the moment both are connected until both are done, and reports applied."""
-    context = get_context("spawn")
-    barrier, results = context.Barrier(3), context.Queue()
-    workers = [context.Process(target=_worker, args=(uri, n, barrier, results)) for n in (0, 1)]
+    making = context()
+    barrier, results = making.Barrier(3), making.Queue()
+    workers = [making.Process(target=_worker, args=(uri, n, barrier, results)) for n in (0, 1)]
     for worker in workers:
         worker.start()
     barrier.wait()
@@ -282,15 +301,16 @@ def _peer_usage(connection: Connection, some: list[StoredReport]) -> int:
 # --- the matcher -----------------------------------------------------------------------------
 
 
-def _matcher(uri: str, calls: int) -> dict[str, Any]:
+def _matcher(uri: str, numbers: Numbers) -> dict[str, Any]:
     """Milliseconds to follow one reservation and to match and explain, in a fleet of the size of
     the openb trace: 1,213 nodes, 6,065 devices.
     """
+    calls = numbers.calls
     migrate.migrate(uri)
     taken: list[float] = []
     with psycopg.connect(uri, autocommit=True) as connection:
         writer = Writer(connection)
-        writer.write(story(OPENB))
+        writer.write(story(numbers.fleet))
         tables.step_all(connection)
         feed = Feed.empty()
         feed.follow(connection)
@@ -328,6 +348,7 @@ def _matcher(uri: str, calls: int) -> dict[str, Any]:
             )
     taken.sort()
     return {
+        "nodes": numbers.fleet.nodes,
         "calls": calls,
         "p50_ms": round(taken[calls // 2], 2),
         "p99_ms": round(taken[calls * 99 // 100], 2),
@@ -335,9 +356,7 @@ def _matcher(uri: str, calls: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Rates of rebuilding projections.")
-    parser.add_argument("--short", action="store_true")
-    print(json.dumps(run(parser.parse_args().short), indent=2))
+    print(json.dumps(run(size_asked("Rates of rebuilding projections.")), indent=2))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python -m benchmarks.books.statements            50,000 and 5,000,000 facts; some ten minutes
     python -m benchmarks.books.statements --short    50,000 and 200,000 facts
+    python -m benchmarks.books.statements --tiny     whether it runs at all
 
 The log is a month of leases that run all the month and are accrued every hour, in the order of
 time, beside a deposit a day for every account; nothing else, so almost every fact moves money. The
@@ -16,16 +17,13 @@ positions in it, and of any renter. Beside it stands a request that reads nothin
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from starlette.testclient import TestClient
@@ -34,9 +32,11 @@ from api.door import keys
 from api.door.moments import moment
 from api.main import create_app
 from api.process.clock import SimulatedClock
-from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.settings import Settings
+from benchmarks.books.leases import requested, reserved
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.funds import deposit
 from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US
@@ -49,7 +49,6 @@ from domain.parties import account
 from domain.parties.account import account_stream
 from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.stream import Stream
-from ledger import migrate
 from projections import runner, tables
 from projections.income.movements import MOVEMENTS
 from projections.parties.access import ACCESS
@@ -65,6 +64,21 @@ CHUNK = 250_000
 FIGURE_MS, FIGURE_RATIO = 50, 1.5
 OPERATOR = "acct_operator"
 
+
+class Numbers(NamedTuple):
+    """`facts`: of the short and of the long log, about. `hours`: accrued of each lease."""
+
+    facts: tuple[int, int]
+    hours: int
+    calls: int
+
+
+SIZES = {
+    Size.FULL: Numbers(facts=(50_000, 5_000_000), hours=HOURS, calls=1_000),
+    Size.SHORT: Numbers(facts=(50_000, 200_000), hours=HOURS, calls=200),
+    Size.TINY: Numbers(facts=(300, 600), hours=26, calls=3),
+}
+
 Told = tuple[Stream[Any], Any]
 Connection = psycopg.Connection[Any]
 
@@ -72,8 +86,8 @@ Connection = psycopg.Connection[Any]
 # --- the log ---------------------------------------------------------------------------------
 
 
-def market(accounts: int, key: str) -> Iterator[Told]:
-    """A month of `accounts` renters with ten leases each, hour by hour."""
+def market(accounts: int, key: str, hours: int = HOURS) -> Iterator[Told]:
+    """A month, or its first hours, of `accounts` renters with ten leases each, hour by hour."""
     yield from _account(OPERATOR, "operator", key)
     for number in range(accounts):
         yield from _account(_renter(number), "party", None)
@@ -81,7 +95,7 @@ def market(accounts: int, key: str) -> Iterator[Told]:
     running = [_Running(number) for number in range(accounts * LEASES_EACH)]
     for each in running:
         yield from each.opened()
-    for hour in range(HOURS):
+    for hour in range(hours):
         if hour and hour % 24 == 0:
             yield from (_deposit(number, hour // 24) for number in range(accounts))
         for each in running:
@@ -151,85 +165,16 @@ class _Running:
     def opened(self) -> Iterator[Told]:
         """From the request to the opening."""
         at: dict[str, Any] = {"lease_id": self.id, "at_us": START_US}
-        node, device = f"node_{self.number:032x}", f"GPU-{self.number:032x}"
-        yield (
-            self.stream,
-            lease.LeaseRequested(
-                meter_maxima=(),
-                volumes=(),
-                datasets=(),
-                job_id=f"job_{self.number:032x}",
-                gpu_count=1,
-                share_ppm=PPM,
-                mem_ppm=PPM,
-                models=(),
-                max_price_per_gpu_hour=credit(PRICE),
-                pay_with=None,
-                term_us=None,
-                funds=None,
-                **at,
-                **self.names,
-                refill=False,
-                sla_class=None,
-                key_id=None,
-                restart_of=None,
-                constraints=None,
-                encryption_key=None,
-                remoting_session_id=None,
-                split_label=None,
-                route_id=None,
-                pricing=None,
-                months=None,
-                part=None,
-                attempt=None,
-                run_due_us=None,
-                overflow=False,
-                gang_id=None,
-                start_timeout_us=None,
-                escrow_id=None,
-            ),
-        )
-        yield (
-            self.stream,
-            lease.LeaseReserved(
-                meter_maxima=(),
-                job_id=f"job_{self.number:032x}",
-                node_id=node,
-                provider_id="prov_1",
-                provider_account_id=f"acct_owner{self.number % 100}",
-                offer_id="offer_1",
-                device_ids=(device,),
-                share_ppm=PPM,
-                mem_ppm=PPM,
-                gpu_class="datacenter",
-                price_per_gpu_hour=credit(PRICE),
-                pay_with="cash",
-                own=False,
-                tariff_version=1,
-                fee_per_gpu_hour=credit(FEE),
-                provider_share_ppm=500_000,
-                burn_share_ppm=0,
-                escrow=(EscrowPart("cash", credit((HOURS + 1) * PRICE)),),
-                **at,
-                **self.names,
-                split=None,
-                client_account_id=None,
-                owners=(),
-                federated=None,
-                sla_class=None,
-                counted=(),
-                prepaid=None,
-                quotas=(),
-                gang_id=None,
-                pool_id=None,
-                mode="whole",
-                mig=None,
-                reclaim_window_us=None,
-                interruptible=False,
-                quote_id=None,
-                by=None,
-            ),
-        )
+        names = {**self.names, **at, "job_id": f"job_{self.number:032x}"}
+        offer = {
+            "node_id": f"node_{self.number:032x}",
+            "provider_id": "prov_1",
+            "provider_account_id": f"acct_owner{self.number % 100}",
+            "offer_id": "offer_1",
+        }
+        device_id = f"GPU-{self.number:032x}"
+        yield self.stream, requested(names, credit(PRICE), None)
+        yield self.stream, reserved(names, offer, device_id, (PRICE, FEE), HOURS + 1)
         yield (
             self.stream,
             lease.LeaseOpened(
@@ -275,15 +220,15 @@ class _Running:
         )
 
 
-def accounts_for(facts: int) -> int:
+def accounts_for(facts: int, hours: int = HOURS) -> int:
     """How many renters make a log of about so many facts; the one asked for is always there."""
-    each = 3 + DAYS - 1 + LEASES_EACH * (3 + HOURS)
+    each = 3 + (hours - 1) // 24 + LEASES_EACH * (3 + hours)
     return max(1, round(facts / each))
 
 
-def _write(connection: Connection, facts: int, key: str) -> int:
+def _write(connection: Connection, facts: int, key: str, hours: int) -> int:
     writer, chunk = Writer(connection), []
-    for told in market(accounts_for(facts), key):
+    for told in market(accounts_for(facts, hours), key, hours):
         chunk.append(told)
         if len(chunk) == CHUNK:
             writer.write(chunk)
@@ -294,19 +239,29 @@ def _write(connection: Connection, facts: int, key: str) -> int:
 # --- measuring -------------------------------------------------------------------------------
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Milliseconds of the same account-month in a short and in a long log, and their ratio.
 
     Both logs stand on one server and are asked in turn, so whatever else the machine does falls on
     both; the ratio is that of the 99th percentiles.
     """
-    sizes = (50_000, 200_000) if short else (50_000, 5_000_000)
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        with EmbeddedPostgres(Path(folder) / "pg") as server:
-            logs = [_Log(server, facts) for facts in sizes]
-            load = [round(each, 2) for each in os.getloadavg()]
-            measured = _asked(Path(folder), logs, calls=200 if short else 1_000)
+    numbers = SIZES[size]
+    clock = SimulatedClock(START_US + 60 * 24 * GPU_HOUR_US)
+    with workplace(server) as (folder, made), ExitStack() as stack:
+        logs = []
+        for facts in numbers.facts:
+            uri = made.create_database(f"statements_{facts}")
+            settings = Settings(
+                data_dir=folder / str(facts),
+                database_url=uri,
+                requests_per_second=10**6,
+                requests_burst=10**6,
+            )
+            # Opened while the log is empty: what is written past its door is not blinded.
+            service = stack.enter_context(Service.open(settings, clock=clock))
+            logs.append(_Log(service, uri, facts, numbers.hours))
+        load = [round(each, 2) for each in os.getloadavg()]
+        measured = _asked(logs, numbers.calls)
     month = measured["month"]
     ratio = month[-1]["p99_ms"] / month[0]["p99_ms"]
     return {
@@ -323,13 +278,12 @@ def run(short: bool = False) -> dict[str, Any]:
 class _Log:
     """A log of about so many facts on a database of its own, its views built."""
 
-    def __init__(self, server: EmbeddedPostgres, facts: int) -> None:
-        self.uri = server.create_database(f"bench_{facts}")
-        migrate.migrate(self.uri)
+    def __init__(self, service: Service, uri: str, facts: int, hours: int) -> None:
+        self.service, self.uri = service, uri
         self.key = keys.new(live=False)
         with psycopg.connect(self.uri, autocommit=True) as connection:
             began = time.perf_counter()
-            self.head = _write(connection, facts, self.key)
+            self.head = _write(connection, facts, self.key, hours)
             written = time.perf_counter() - began
             rates = {each.name: _built(connection, each) for each in (ACCESS, MOVEMENTS)}
             connection.execute("VACUUM ANALYZE")
@@ -340,7 +294,7 @@ class _Log:
         assert row is not None
         self.told = {
             "facts": self.head,
-            "renters": accounts_for(facts),
+            "renters": accounts_for(facts, hours),
             "write_seconds": round(written, 1),
             "rebuild_facts_per_second": rates,
             "database_mib": row[0],
@@ -350,13 +304,13 @@ class _Log:
 
 def _built(connection: Connection, projection: runner.Projection) -> int:
     """Facts per second of building it from nothing, indexes included."""
+    tables.drop(connection, projection)
     tables.create(connection, projection)
     rebuilt = tables.rebuild(connection, projection)
     return int(rebuilt.facts / max(0.001, rebuilt.seconds))
 
 
-def _asked(folder: Path, logs: list[_Log], calls: int) -> dict[str, Any]:
-    clock = SimulatedClock(START_US + 60 * 24 * GPU_HOUR_US)
+def _asked(logs: list[_Log], calls: int) -> dict[str, Any]:
     chance = random.Random(1)
     month: dict[str, Any] = {
         "from": moment(START_US),
@@ -364,7 +318,7 @@ def _asked(folder: Path, logs: list[_Log], calls: int) -> dict[str, Any]:
     }
     late = {**month, "from": moment(START_US + 29 * 24 * GPU_HOUR_US)}
     with ExitStack() as stack:
-        asked = [_Asked(log, folder / str(log.head), clock, stack) for log in logs]
+        asked = [_Asked(log, stack) for log in logs]
         lines = [sum(kind["lines"] for kind in each.get(**month)["kinds"]) for each in asked]
         before = [_scans(log.uri) for log in logs]
         told = {
@@ -393,12 +347,9 @@ def _asked(folder: Path, logs: list[_Log], calls: int) -> dict[str, Any]:
 class _Asked:
     """One log behind the API."""
 
-    def __init__(self, log: _Log, folder: Path, clock: SimulatedClock, stack: ExitStack) -> None:
-        settings = Settings(
-            data_dir=folder, database_url=log.uri, requests_per_second=10**6, requests_burst=10**6
-        )
+    def __init__(self, log: _Log, stack: ExitStack) -> None:
         self.log = log
-        app: Any = create_app(stack.enter_context(Service.open(settings, clock=clock)))
+        app: Any = create_app(log.service)
         headers = {"Authorization": f"Bearer {log.key}"}
         self.http = stack.enter_context(TestClient(app, headers=headers))
 
@@ -441,9 +392,8 @@ def _scans(uri: str) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Statements in a short log and in a long one.")
-    parser.add_argument("--short", action="store_true")
-    print(json.dumps(run(parser.parse_args().short), indent=2))
+    asked = size_asked("Statements in a short log and in a long one.")
+    print(json.dumps(run(asked), indent=2))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python -m benchmarks.epochs.rehearsal            full
     python -m benchmarks.epochs.rehearsal --short    4 epochs
+    python -m benchmarks.epochs.rehearsal --tiny     2 of 64 nodes: whether it runs at all
 
 The files of made-up epochs lie on disk as sealing leaves them. Measured is what the command does:
 read each, settle it as it was, compare with the file byte for byte, settle it under the proposal
@@ -11,7 +12,6 @@ Limit: the same files parsed as JSON.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -19,21 +19,34 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from api.governance import rehearsal
 from benchmarks.epochs.lane_totals import node_cuts, totals_of
-from benchmarks.epochs.settle import LANES, SOURCES, Size, drawn, lane_nodes, lane_rows, policy
+from benchmarks.epochs.settle import LANES, SOURCES, Epoch, drawn, lane_nodes, lane_rows, policy
+from benchmarks.size import Size, size_asked
 from domain.epochs.epoch_file import epoch_file
 from domain.epochs.settlement import Cut, Openings, settle
 
-EPOCHS, EPOCHS_SHORT, NODES = 52, 4, 10_000
 FIGURE_SECONDS = 30.0
 
 
-def write_epochs(folder: Path, epochs: int) -> list[Path]:
-    """Epochs that follow each other, each with other usage."""
-    size = Size(NODES, NODES * 3)
+class Numbers(NamedTuple):
+    epochs: int
+    nodes: int
+
+
+SIZES = {
+    Size.FULL: Numbers(epochs=52, nodes=10_000),
+    Size.SHORT: Numbers(epochs=4, nodes=10_000),
+    Size.TINY: Numbers(epochs=2, nodes=64),
+}
+EPOCHS = SIZES[Size.FULL].epochs
+
+
+def write_epochs(folder: Path, epochs: int, count: int) -> list[Path]:
+    """Epochs of so many nodes that follow each other, each with other usage."""
+    size = Epoch(count, count * 3)
     openings, files = Openings(unissued=10**18), []
     for epoch in range(1, epochs + 1):
         nodes = []
@@ -56,11 +69,11 @@ def write_epochs(folder: Path, epochs: int) -> list[Path]:
     return files
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size) -> dict[str, Any]:
     """Seconds of a rehearsal, and that the policy in force changes nothing."""
-    epochs = EPOCHS_SHORT if short else EPOCHS
+    epochs, nodes = SIZES[size]
     with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
-        files = write_epochs(Path(folder), epochs)
+        files = write_epochs(Path(folder), epochs, nodes)
         proposed = replace(policy(), compute_ppm=600_000, treasury_ppm=200_000)
         began, used = time.perf_counter(), time.process_time()
         found = rehearsal.run(proposed, files)
@@ -76,9 +89,9 @@ def run(short: bool = False) -> dict[str, Any]:
             json.loads(file.read_bytes())
         limit = time.process_time() - used
     return {
-        "figure": f"{EPOCHS} epochs of {NODES:,} nodes rehearsed < {FIGURE_SECONDS:.0f} s",
+        "figure": f"{EPOCHS} epochs of {nodes:,} nodes rehearsed < {FIGURE_SECONDS:.0f} s",
         "epochs": epochs,
-        "nodes": NODES,
+        "nodes": nodes,
         "seconds": round(seconds, 2),
         "cpu_seconds": round(cpu, 2),
         "cpu_ms_an_epoch": round(1_000 * cpu / epochs),
@@ -91,9 +104,7 @@ def run(short: bool = False) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true")
-    json.dump(run(parser.parse_args().short), sys.stdout, indent=1)
+    json.dump(run(size_asked(__doc__)), sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python -m benchmarks.epochs.seal_beside            full: 1,000,000 nodes, some minutes
     python -m benchmarks.epochs.seal_beside --short    20,000
+    python -m benchmarks.epochs.seal_beside --tiny     640: whether it runs at all
 
 One embedded server, durable. Conditions:
 
@@ -17,25 +18,24 @@ There is no peer: nobody else seals. The limit is the writers alone.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from hashlib import sha256
-from multiprocessing import get_context
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.synchronize import Event
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
 from api.process.collecting import collecting_later
-from api.process.embedded_postgres import EmbeddedPostgres
-from benchmarks.epochs.settle import Size, drawn, lane_nodes, policy
+from benchmarks.epochs.settle import Epoch as MadeUp
+from benchmarks.epochs.settle import drawn, lane_nodes, policy
+from benchmarks.processes import context
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.epochs import epoch as epochs
 from domain.epochs.epoch import CloseEpoch, CreditRewards, Epoch, OpenEpoch, SealEpoch
 from domain.epochs.epoch_file import epoch_file
@@ -48,26 +48,35 @@ from ledger import migrate
 from ledger.log.handle import Ledger
 from ledger.tree import cut
 
-NODES, NODES_SHORT = 1_000_000, 20_000
 WAIT_MAX_MS = 200
 WRITERS, EVERY_SECONDS = 2, 0.04
-ALONE_SECONDS, ALONE_SECONDS_SHORT = 20.0, 4.0
 BLINDING_KEY = b"benchmark blinding key"
 START_US = 1_795_161_600_000_000
 END_US = START_US + 604_800_000_000
 
 
-def run(short: bool = False) -> dict[str, Any]:
+class Numbers(NamedTuple):
+    nodes: int
+    alone_seconds: float
+
+
+SIZES = {
+    Size.FULL: Numbers(nodes=1_000_000, alone_seconds=20.0),
+    Size.SHORT: Numbers(nodes=20_000, alone_seconds=4.0),
+    Size.TINY: Numbers(nodes=640, alone_seconds=0.2),
+}
+NODES = SIZES[Size.FULL].nodes
+
+
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Milliseconds that writers wait, with a seal beside them and without."""
-    nodes = NODES_SHORT if short else NODES
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        with EmbeddedPostgres(Path(folder)) as server:
-            uri = server.create_database("seal")
-            migrate.migrate(uri)
-            position = _found(uri)
-            alone = _measured(uri, None, ALONE_SECONDS_SHORT if short else ALONE_SECONDS)
-            beside = _measured(uri, (nodes, position), 0)
+    nodes, alone_seconds = SIZES[size]
+    with workplace(server) as (_, made):
+        uri = made.create_database("seal_beside")
+        migrate.migrate(uri)
+        position = _found(uri)
+        alone = _measured(uri, None, alone_seconds)
+        beside = _measured(uri, (nodes, position), 0)
     told = beside.pop("told")
     return {
         "figure": f"sealing and crediting {NODES:,} nodes: no other writer waits {WAIT_MAX_MS} ms",
@@ -128,12 +137,12 @@ class _Child:
 
 def _measured(uri: str, seal: tuple[int, int] | None, seconds: float) -> dict[str, Any]:
     """The writers, for so long or for as long as the seal takes."""
-    context = get_context("spawn")
-    stop = context.Event()
+    making = context()
+    stop = making.Event()
 
     def start(work: Any, *arguments: Any) -> _Child:
-        ours, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs, uri, *arguments))
+        ours, theirs = making.Pipe()
+        process = making.Process(target=work, args=(theirs, uri, *arguments))
         process.start()
         return _Child(process, ours)
 
@@ -160,7 +169,10 @@ def _measured(uri: str, seal: tuple[int, int] | None, seconds: float) -> dict[st
         return found
     before = sorted(wait for at, wait in at_and_waits if at < told["sealed_at"])
     after = sorted(wait for at, wait in at_and_waits if at >= told["sealed_at"])
-    phases = {"max_ms_while_sealed": _at(before, 1), "max_ms_while_credited": _at(after, 1)}
+    phases = {
+        f"max_ms_while_{phase}": _at(some, 1) if some else None  # None: nobody asked meanwhile
+        for phase, some in (("sealed", before), ("credited", after))
+    }
     return {**found, **phases, "told": told}
 
 
@@ -172,7 +184,7 @@ def _write(pipe: Pipe, uri: str, stop: Event, writer: int, name: str) -> None:
         pipe.send("ready")
         pipe.recv()
         number = 0
-        while not stop.is_set():
+        while number == 0 or not stop.is_set():
             number += 1
             command = ConfirmDeposit(
                 deposit_id=f"dep_{name}_{writer}_{number}",
@@ -234,7 +246,7 @@ def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
 
 def made_up(count: int) -> list[NodeCut]:
     """Nodes that were used and were there, as the cut of a real epoch has them."""
-    facts = [one for lane in range(64) for one in lane_nodes(Size(count, count), lane)]
+    facts = [one for lane in range(64) for one in lane_nodes(MadeUp(count, count), lane)]
     burned, gpu_us = drawn(1, count, 3_000_000).tolist(), drawn(2, count, 3_600_000_000).tolist()
     return [
         NodeCut(
@@ -254,9 +266,7 @@ def _at(waits: list[float], part: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true")
-    json.dump(run(parser.parse_args().short), sys.stdout, indent=1)
+    json.dump(run(size_asked(__doc__)), sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

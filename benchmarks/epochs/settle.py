@@ -3,6 +3,7 @@
     python -m benchmarks.epochs.settle            full: 1,000,000 nodes, 10,000,000 rows, some
     minutes
     python -m benchmarks.epochs.settle --short    20,000 nodes, 200,000 rows
+    python -m benchmarks.epochs.settle --tiny     640 nodes: whether it runs at all
 
 No database: the cut is made up, the same on every machine, and its rows lie in files by lane. What
 a seal pays to read its cut from the views is not in it (`projections/epochs/cut_nodes.py`).
@@ -22,7 +23,6 @@ Conditions:
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -32,9 +32,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import duckdb
 import eth_abi.abi as eth_abi
 import numpy as np
 import sha3
@@ -51,6 +50,7 @@ from benchmarks.epochs.lane_totals import (
     totals,
     write_lane,
 )
+from benchmarks.size import Size, size_asked
 from contracts.payout_tree import PAYOUT_ENCODING, StandardTree, keccak256, payout_tree
 from domain.epochs.epoch_file import epoch_file
 from domain.epochs.policy import PolicyPublished, first_policy
@@ -66,18 +66,30 @@ WEEK_US = 604_800_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class Epoch:
+    """How large a made-up epoch is."""
+
     nodes: int
     rows: int
 
 
-FULL, SHORT = Size(1_000_000, 10_000_000), Size(20_000, 200_000)
-GOLDEN: dict[Size, str] = {
-    Size(640, 6_400): (
-        "f2d630e80a2748647216065ab7e731c3adbab7f7e6e2b76c62e9bda4cc8e09765b99e519e1149d4a"
-    ),
-    FULL: "91579c917d84a53ce3686c386c9879e49ba5cea576769bc7339eb2b7d1152b53a3823d1130f4054f",
-    SHORT: "b0e037d7e5624023735d1d0b56559ff2dd5e57f02d3d46a1abff5cc7432cd7c2e1be31edc76e0f8b",
+class Numbers(NamedTuple):
+    """`processes`: by how many the lanes are added up, one after the other."""
+
+    epoch: Epoch
+    processes: tuple[int, ...]
+
+
+SIZES = {
+    Size.FULL: Numbers(Epoch(1_000_000, 10_000_000), processes=(1, 2, 4)),
+    Size.SHORT: Numbers(Epoch(20_000, 200_000), processes=(1, 2, 4)),
+    Size.TINY: Numbers(Epoch(640, 6_400), processes=(2,)),
+}
+FULL = SIZES[Size.FULL].epoch
+GOLDEN = {
+    Size.FULL: "91579c917d84a53ce3686c386c9879e49ba5cea576769bc7339eb2b7d1152b53a3823d1130f4054f",
+    Size.SHORT: "b0e037d7e5624023735d1d0b56559ff2dd5e57f02d3d46a1abff5cc7432cd7c2e1be31edc76e0f8b",
+    Size.TINY: "f2d630e80a2748647216065ab7e731c3adbab7f7e6e2b76c62e9bda4cc8e09765b99e519e1149d4a",
 }
 """How the epoch file's hash begins, then the root: on every machine, by every executor."""
 
@@ -108,7 +120,7 @@ def drawn(seed: int, count: int, below: int) -> Column:
     return ((state ^ (state >> np.uint64(31))) % np.uint64(below)).astype(np.int64)
 
 
-def lane_rows(size: Size, lane: int) -> dict[str, Column]:
+def lane_rows(size: Epoch, lane: int) -> dict[str, Column]:
     """The usage rows of one lane."""
     count, seed = size.rows // LANES, lane * 8
     return {
@@ -120,7 +132,7 @@ def lane_rows(size: Size, lane: int) -> dict[str, Column]:
     }
 
 
-def write_lanes(folder: Path, size: Size, shuffle: int | None = None) -> list[Path]:
+def write_lanes(folder: Path, size: Epoch, shuffle: int | None = None) -> list[Path]:
     """A file for each lane; `shuffle` seeds another order of the rows."""
     files = []
     for lane in range(LANES):
@@ -133,7 +145,7 @@ def write_lanes(folder: Path, size: Size, shuffle: int | None = None) -> list[Pa
     return files
 
 
-def lane_nodes(size: Size, lane: int) -> list[NodeFacts]:
+def lane_nodes(size: Epoch, lane: int) -> list[NodeFacts]:
     """What is known of a lane's nodes beside their usage."""
     scores = (None, 700_000, 870_000, 990_000)
     return [
@@ -150,7 +162,7 @@ def lane_nodes(size: Size, lane: int) -> list[NodeFacts]:
     ]
 
 
-def cut_of(size: Size, lanes: Sequence[LaneTotals], *, is_backwards: bool) -> Cut:
+def cut_of(size: Epoch, lanes: Sequence[LaneTotals], *, is_backwards: bool) -> Cut:
     nodes = [
         node
         for lane, found in enumerate(lanes)
@@ -184,7 +196,7 @@ def tree_of(
     return payout_tree(CHAIN_ID, DISTRIBUTOR, leaves, previous=previous, committed=committed)
 
 
-def root_of(size: Size, lanes: Sequence[LaneTotals], *, is_backwards: bool = False) -> str:
+def root_of(size: Epoch, lanes: Sequence[LaneTotals], *, is_backwards: bool = False) -> str:
     """From the totals of all lanes to the root."""
     settlement = settle(cut_of(size, lanes, is_backwards=is_backwards))
     tree = tree_of(settlement, addresses(settlement), before(settlement))
@@ -222,7 +234,7 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def whole_way(
-    size: Size, files: Sequence[Path], folder: Path, stages: Stages, *, is_backwards: bool
+    size: Epoch, files: Sequence[Path], folder: Path, stages: Stages, *, is_backwards: bool
 ) -> tuple[str, Settlement]:
     """From the lanes' files to the root and the epoch file on disk."""
     lanes = stages.time("sums", lambda: totals(Serial(), files))
@@ -240,33 +252,31 @@ def _kept(path: Path, data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size) -> dict[str, Any]:
     """Seconds of each stage from the cut to the root, and that all ways lead to one root."""
-    size = SHORT if short else FULL
+    epoch, processes = SIZES[size]
     with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as made:
         folder = Path(made)
         (folder / "in_order").mkdir()
         (folder / "shuffled").mkdir()
-        files = write_lanes(folder / "in_order", size)
-        shuffled = write_lanes(folder / "shuffled", size, shuffle=17)
+        files = write_lanes(folder / "in_order", epoch)
+        shuffled = write_lanes(folder / "shuffled", epoch, shuffle=17)
         with collecting_later():
             stages = Stages()
-            root, settlement = whole_way(size, files, folder, stages, is_backwards=False)
-            beside = list(_beside(folder, files, settlement, stages))
+            root, settlement = whole_way(epoch, files, folder, stages, is_backwards=False)
+            beside = list(_beside(folder, files, settlement))
             roots = {"serial": root}
         lanes = totals(Serial(), files)
-        executors = {}
-        for count in (1, 2, 4):
-            executors[f"{count} processes"] = _pooled(count, shuffled, lanes)
+        executors = {f"{count} processes": _pooled(count, shuffled, lanes) for count in processes}
         with collecting_later():
-            roots["shuffled"] = root_of(size, totals(Serial(), shuffled), is_backwards=True)
+            roots["shuffled"] = root_of(epoch, totals(Serial(), shuffled), is_backwards=True)
     assert len(set(roots.values())) == 1, roots
-    assert GOLDEN.get(size, root) == root, root
+    assert GOLDEN[size] == root, root
     return {
         "figure": f"cut to root of {FULL.nodes:,} nodes < {CUT_TO_ROOT_SECONDS:.0f} s; shares and"
         f" cumulative tree < {SHARES_AND_TREE_SECONDS:.0f} s on one core",
-        "nodes": size.nodes,
-        "rows": size.rows,
+        "nodes": epoch.nodes,
+        "rows": epoch.rows,
         "root": root,
         "cut_to_root_seconds": stages.seconds(*(row["stage"] for row in stages.rows)),
         "shares_and_tree_cpu_seconds": stages.seconds(
@@ -292,10 +302,9 @@ def _pooled(count: int, files: Sequence[Path], expected: Sequence[LaneTotals]) -
 
 
 def _beside(
-    folder: Path, files: Sequence[Path], settlement: Settlement, stages: Stages
+    folder: Path, files: Sequence[Path], settlement: Settlement
 ) -> Iterator[tuple[str, float | None, float]]:
     """(stage, peer's seconds, limit's seconds), processor time, in full size."""
-    del stages
     yield "sums", _duckdb(folder, files), timed(lambda: [dict(np.load(file)) for file in files])
     pool, whole = settlement.compute_pool, settlement.compute_weight
     weights = [node.compute_weight for node in settlement.nodes]
@@ -314,6 +323,8 @@ def _beside(
 
 
 def _duckdb(folder: Path, files: Sequence[Path]) -> float:
+    import duckdb  # here, for processes that only take the made-up nodes from this file
+
     with duckdb.connect() as connection:
         connection.execute(f"SET threads = {min(2, os.cpu_count() or 1)}")
         for lane, file in enumerate(files):
@@ -370,9 +381,7 @@ def _with_ratios(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true")
-    json.dump(run(parser.parse_args().short), sys.stdout, indent=1)
+    json.dump(run(size_asked(__doc__)), sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

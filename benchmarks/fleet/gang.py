@@ -2,6 +2,7 @@
 
     python -m benchmarks.fleet.gang            full
     python -m benchmarks.fleet.gang --short    fewer rounds
+    python -m benchmarks.fleet.gang --tiny     whether it runs at all
 
 A fleet of 128 nodes with 8 devices each, durable PostgreSQL, one gang at a time; between two rounds
 it is cancelled and the views catch up, off the clock. In one run, in turn:
@@ -19,56 +20,66 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import sys
-import tempfile
 import time
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
 from api.pools.gang_orders import reservation
-from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.lease_desk import streams_read
 from api.process.service import Service
 from api.settings import Settings
-from benchmarks.fleet.lease_open import BLINDING_KEY, PRICE, _accounts, _node
+from benchmarks.fleet.lease_open import PRICE, found
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.jobs.gang import CloseGang, RequestGang, gang_stream
 from domain.jobs.job import SubmitJob
 from domain.lease.close_codes import CANCELLED_BEFORE_START
 from domain.lease.lease import lease_stream
 from domain.money import PPM, credit
 from ledger import migrate
-from ledger.log.handle import Answer, CommandKey, Ledger
+from ledger.log.handle import Answer, CommandKey
 from projections.fleet.fleet import FLEET
 from projections.pools.pools import POOLS
 
-NODES, DEVICES, MEMBERS = 128, 8, 64
+DEVICES = 8
 FIGURE_MS = 500
 RENTER = f"acct_{0:032x}"
-NODES_TOGETHER = 10
 
 
-def run(short: bool = False) -> dict[str, Any]:
+class Numbers(NamedTuple):
+    nodes: int
+    members: int
+    rounds: int
+
+
+SIZES = {
+    Size.FULL: Numbers(nodes=128, members=64, rounds=20),
+    Size.SHORT: Numbers(nodes=128, members=64, rounds=5),
+    Size.TINY: Numbers(nodes=3, members=2, rounds=2),
+}
+
+
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Milliseconds of each round, and the ratios of their medians."""
-    rounds = 5 if short else 20
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        with EmbeddedPostgres(folder / "pg") as server:
-            uri = server.create_database("gang")
-            _found(uri)
-            settings = Settings(data_dir=folder / "data", database_url=uri)
-            with Service.open(settings) as service:
-                ours, facts, mean_bytes = _ours(service, uri, rounds)
-            peer, limit = _peer(uri, rounds), _limit(uri, rounds, facts, mean_bytes)
+    numbers = SIZES[size]
+    with workplace(server) as (folder, made):
+        uri = made.create_database("gang")
+        migrate.migrate(uri)
+        settings = Settings(data_dir=folder / "data", database_url=uri)
+        with Service.open(settings) as service:
+            found(service.ledger, numbers.nodes, renters=1)
+            ours, facts, mean_bytes = _ours(service, uri, numbers)
+        peer, limit = _peer(uri, numbers), _limit(uri, numbers.rounds, facts, mean_bytes)
     return {
-        "figure": f"gang of {MEMBERS * DEVICES} GPUs over {MEMBERS} nodes, placed and reserved"
-        f" atomically: < {FIGURE_MS} ms",
+        "figure": f"gang of {numbers.members * DEVICES} GPUs over {numbers.members} nodes, placed"
+        f" and reserved atomically: < {FIGURE_MS} ms",
+        "gpus": numbers.members * DEVICES,
+        "members": numbers.members,
         "conditions": {
-            "nodes": NODES,
-            "devices": NODES * DEVICES,
-            "rounds": rounds,
+            "nodes": numbers.nodes,
+            "devices": numbers.nodes * DEVICES,
+            "rounds": numbers.rounds,
             "facts": facts,
             "bytes_of_a_fact": mean_bytes,
             "cores": os.cpu_count(),
@@ -85,33 +96,24 @@ def run(short: bool = False) -> dict[str, Any]:
 def _told(took: list[float]) -> dict[str, float]:
     ordered = sorted(took)
     return {
-        "p50_ms": round(statistics.median(ordered), 1),
+        "p50_ms": round(statistics.median(ordered), 2),
         "max_ms": round(ordered[-1], 1),
         "first_ms": round(took[0], 1),
     }
 
 
-def _found(uri: str) -> None:
-    migrate.migrate(uri)
-    now_us = time.time_ns() // 1_000
-    with Ledger(uri, blinding_key=BLINDING_KEY) as ledger:
-        _accounts(ledger, now_us)
-        for first in range(0, NODES, NODES_TOGETHER):
-            some = range(first, min(NODES, first + NODES_TOGETHER))
-            commands = [one for number in some for one in _node(number, now_us)]
-            ledger.handle(commands, key=None, now_us=now_us)
-
-
-def _ours(service: Service, uri: str, rounds: int) -> tuple[list[float], int, int]:
+def _ours(service: Service, uri: str, numbers: Numbers) -> tuple[list[float], int, int]:
     took, facts = [], 0
-    for number in range(rounds):
+    for number in range(numbers.rounds):
         with service.connection() as connection:
             service.follow(connection, [FLEET, POOLS], seconds=60)
         now_us = time.time_ns() // 1_000
         gang_id = f"gang_{number:032x}"
         start = time.perf_counter()
         outcome = service.ledger.handle(
-            lambda gang_id=gang_id, now_us=now_us: _commands(service, gang_id, now_us),
+            lambda gang_id=gang_id, now_us=now_us: _commands(
+                service, gang_id, now_us, numbers.members
+            ),
             key=CommandKey(RENTER, gang_id, b"f" * 32),
             now_us=now_us,
             reads=streams_read,
@@ -119,7 +121,7 @@ def _ours(service: Service, uri: str, rounds: int) -> tuple[list[float], int, in
         )
         took.append((time.perf_counter() - start) * 1e3)
         facts = len(outcome.changes)
-        _check(service, gang_id)
+        _check(service, gang_id, numbers.members)
         cancel = CloseGang(
             gang_id=gang_id, party="renter", code=CANCELLED_BEFORE_START, at_us=now_us
         )
@@ -133,7 +135,7 @@ def _ours(service: Service, uri: str, rounds: int) -> tuple[list[float], int, in
     return took, facts, int(row[0])
 
 
-def _commands(service: Service, gang_id: str, now_us: int) -> list[Any]:
+def _commands(service: Service, gang_id: str, now_us: int, members: int) -> list[Any]:
     spec = SubmitJob(
         job_id=f"job_{gang_id}",
         account_id=RENTER,
@@ -156,8 +158,8 @@ def _commands(service: Service, gang_id: str, now_us: int) -> list[Any]:
         job_id=spec.job_id,
         account_id=RENTER,
         pool_id=None,
-        members=MEMBERS,
-        min_members=MEMBERS,
+        members=members,
+        min_members=members,
         term_us=None,
         funds=None,
         at_us=now_us,
@@ -165,18 +167,18 @@ def _commands(service: Service, gang_id: str, now_us: int) -> list[Any]:
     return [spec, asked, *reservation(service, asked, now_us, spec)]
 
 
-def _check(service: Service, gang_id: str) -> None:
+def _check(service: Service, gang_id: str, members: int) -> None:
     """Every member is reserved with its devices, and no device is held twice."""
     gang = service.ledger.market.state_of(gang_stream(gang_id))
     assert gang.status == "reserved"
     leases = [service.ledger.market.state_of(lease_stream(one)) for one in gang.lease_ids]
     reserved = [lease.reserved for lease in leases if lease.reserved is not None]
     held = [device for one in reserved for device in one.device_ids]
-    assert len(set(held)) == len(held) == MEMBERS * DEVICES
-    assert len({one.node_id for one in reserved}) == MEMBERS
+    assert len(set(held)) == len(held) == members * DEVICES
+    assert len({one.node_id for one in reserved}) == members
 
 
-def _peer(uri: str, rounds: int) -> list[float]:
+def _peer(uri: str, numbers: Numbers) -> list[float]:
     took = []
     with psycopg.connect(uri) as connection:
         connection.execute("CREATE TABLE peer_lease (id text PRIMARY KEY, node int, who text)")
@@ -184,10 +186,10 @@ def _peer(uri: str, rounds: int) -> list[float]:
         connection.execute(
             "INSERT INTO peer_device SELECT 'GPU-' || n, n / %s, NULL"
             " FROM generate_series(0, %s) n",
-            (DEVICES, NODES * DEVICES - 1),
+            (DEVICES, numbers.nodes * DEVICES - 1),
         )
         connection.commit()
-        for number in range(rounds):
+        for number in range(numbers.rounds):
             start = time.perf_counter()
             connection.execute(
                 "WITH free AS (SELECT id, node FROM peer_device WHERE lease IS NULL"
@@ -196,7 +198,7 @@ def _peer(uri: str, rounds: int) -> list[float]:
                 " WHERE d.id = f.id RETURNING d.node)"
                 " INSERT INTO peer_lease SELECT DISTINCT 'lease-' || %s || '-' || node, node, 'r'"
                 " FROM held",
-                (MEMBERS * DEVICES, number, number),
+                (numbers.members * DEVICES, number, number),
             )
             connection.commit()
             took.append((time.perf_counter() - start) * 1e3)
@@ -231,4 +233,4 @@ def table(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    print(table(run("--short" in sys.argv)))
+    print(table(run(size_asked(__doc__))))

@@ -2,6 +2,7 @@
 
     python -m benchmarks.fleet.lease_open            full
     python -m benchmarks.fleet.lease_open --short    a few seconds
+    python -m benchmarks.fleet.lease_open --tiny     whether it runs at all
 
 A fleet of 1,000 nodes with 8 devices each, 32 renters with a connection and an account each, one
 server process as `tallystick serve` starts it, durable PostgreSQL. A request names a new job and
@@ -23,23 +24,25 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import psycopg
 from fastapi import FastAPI, Header
 from pydantic import BaseModel
 
 from api.door import keys
-from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.service import Service
+from api.settings import Settings
 from benchmarks import cpu
 from benchmarks.log.ingest import free_port, wait_for
+from benchmarks.size import Size, size_options
+from benchmarks.workplace import Server, workplace
 from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
@@ -58,44 +61,61 @@ from domain.prices.tariff import CLOUDBENDER, publish
 from ledger import migrate
 from ledger.log.handle import Ledger
 
-NODES, DEVICES, RENTERS = 1_000, 8, 32
+DEVICES = 8
 PRICE = 2_780_000
-BLINDING_KEY = b"benchmark blinding key"
 FIGURE_RATE, FIGURE_MS = 400, 150
 NODES_TOGETHER = 10
-WARM_SECONDS = 1.0
-"""Not counted: with its first request a server that has just started reads the whole fleet."""
-PEER_DEVICES = 200_000
-"""It is faster, so it needs more of them."""
 OPERATOR, OWNER = "acct_operator", "acct_owner"
+
+
+class Numbers(NamedTuple):
+    """`first_seconds`: a round before the others, in which the views are made from the whole log.
+    `warm_seconds`: of every round, not counted, for with its first request a server that has just
+    started reads the whole fleet. `seconds`: no more than the fleet has room for.
+    `peer_devices`: the peer is faster, so it needs more of them.
+    """
+
+    nodes: int
+    renters: int
+    first_seconds: float
+    warm_seconds: float
+    seconds: float
+    peer_devices: int
+
+
+SIZES = {
+    Size.FULL: Numbers(1_000, 32, 2.0, 1.0, 8.0, 200_000),
+    Size.SHORT: Numbers(1_000, 32, 2.0, 1.0, 4.0, 200_000),
+    Size.TINY: Numbers(40, 2, 0.1, 0.0, 0.2, 8_000),
+}
 
 
 # --- the figures -----------------------------------------------------------------------------
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Rates (leases/s), latencies (ms) and ratios."""
-    seconds = 4.0 if short else 8.0  # longer, and the fleet is full
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        with EmbeddedPostgres(folder / "pg") as server:
-            uri = server.create_database("lease_open")
-            secrets = _found(uri)
-            # The first round warms the views up: they are made from the whole log.
-            _measure(server, uri, folder, secrets, "ours", 2.0)
-            ours = _measure(server, uri, folder, secrets, "ours", seconds)
-            ours["leases"] = _check(uri)
-            limit = _measure(server, uri, folder, secrets, "limit", seconds / 2)
-            peer = _measure(server, uri, folder, secrets, "peer", seconds / 2)
+    numbers = SIZES[size]
+    with workplace(server) as (folder, made):
+        uri = made.create_database("lease_open")
+        migrate.migrate(uri)
+        # The keys of the log lie where the servers look for them.
+        with Service.open(Settings(data_dir=folder / "data", database_url=uri)) as service:
+            secrets = found(service.ledger, numbers.nodes, numbers.renters)
+        turn = _Turn(made, uri, folder, secrets, size)
+        _measure(turn, "ours", numbers.first_seconds)
+        ours = _measure(turn, "ours", numbers.seconds)
+        ours["leases"] = _check(uri)
+        limit = _measure(turn, "limit", numbers.seconds / 2)
+        peer = _measure(turn, "peer", numbers.seconds / 2)
     return {
-        "figure": f"lease open to durable receipt, {RENTERS} clients, {NODES:,} nodes:"
-        f" >= {FIGURE_RATE}/s, p99 < {FIGURE_MS} ms, no device held twice",
+        "figure": f"lease open to durable receipt, {numbers.renters} clients,"
+        f" {numbers.nodes:,} nodes: >= {FIGURE_RATE}/s, p99 < {FIGURE_MS} ms, no device held twice",
         "conditions": {
-            "nodes": NODES,
-            "devices": NODES * DEVICES,
-            "clients": RENTERS,
-            "seconds": seconds,
+            "nodes": numbers.nodes,
+            "devices": numbers.nodes * DEVICES,
+            "clients": numbers.renters,
+            "seconds": numbers.seconds,
             "cores": os.cpu_count(),
             "load_average": [round(load, 2) for load in os.getloadavg()],
         },
@@ -107,30 +127,39 @@ def run(short: bool = False) -> dict[str, Any]:
     }
 
 
-def _measure(
-    server: EmbeddedPostgres, uri: str, folder: Path, secrets: list[str], kind: str, seconds: float
-) -> dict[str, Any]:
+class _Turn(NamedTuple):
+    """What all measurements of a run have in common."""
+
+    server: Server
+    uri: str
+    folder: Path
+    secrets: list[str]
+    size: Size
+
+
+def _measure(turn: _Turn, kind: str, seconds: float) -> dict[str, Any]:
     port = free_port()
-    process = _start(kind, uri, folder, port)
+    process = _start(turn, kind, port)
     try:
         wait_for(port)
-        before = cpu.of_process(process.pid), cpu.of_server(server.pid)
+        before = cpu.of_process(process.pid), cpu.of_server(turn.server.pid)
         load = subprocess.run(
             [
                 sys.executable,
                 "-m",
                 "benchmarks.fleet.lease_open",
+                f"--{turn.size.value}",
                 "--load",
                 kind,
                 str(port),
                 str(seconds),
             ],
-            input=json.dumps(secrets),
+            input=json.dumps(turn.secrets),
             check=True,
             capture_output=True,
             text=True,
         )
-        after = cpu.of_process(process.pid), cpu.of_server(server.pid)
+        after = cpu.of_process(process.pid), cpu.of_server(turn.server.pid)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)
@@ -142,13 +171,13 @@ def _measure(
     return result
 
 
-def _start(kind: str, uri: str, folder: Path, port: int) -> subprocess.Popen[bytes]:
+def _start(turn: _Turn, kind: str, port: int) -> subprocess.Popen[bytes]:
     if kind == "peer":
-        command = [sys.executable, "-m", "benchmarks.fleet.lease_open", "--peer", str(port), uri]
-        return subprocess.Popen(command)
+        command = [sys.executable, "-m", "benchmarks.fleet.lease_open", f"--{turn.size.value}"]
+        return subprocess.Popen([*command, "--peer", str(port), turn.uri])
     settings = {
-        "DATABASE_URL": uri,
-        "DATA_DIR": str(folder / "data"),
+        "DATABASE_URL": turn.uri,
+        "DATA_DIR": str(turn.folder / "data"),
         "PORT": str(port),
         "REQUESTS_PER_SECOND": "1000000",
         "REQUESTS_BURST": "1000000",
@@ -157,7 +186,7 @@ def _start(kind: str, uri: str, folder: Path, port: int) -> subprocess.Popen[byt
     }
     environment = {**os.environ, **{f"TALLYSTICK_{name}": text for name, text in settings.items()}}
     tallystick = Path(sys.executable).with_name("tallystick")
-    with (folder / "server.log").open("ab") as log:
+    with (turn.folder / "server.log").open("ab") as log:
         return subprocess.Popen([tallystick, "serve"], env=environment, stdout=log, stderr=log)
 
 
@@ -182,22 +211,20 @@ def _check(uri: str) -> int:
 # --- the market ------------------------------------------------------------------------------
 
 
-def _found(uri: str) -> list[str]:
-    """Accounts, money, fleet; the API keys of the renters."""
-    migrate.migrate(uri)
+def found(ledger: Ledger, nodes: int, renters: int) -> list[str]:
+    """Accounts, money, fleet in an empty log; the API keys of the renters."""
     now_us = time.time_ns() // 1_000
-    with Ledger(uri, blinding_key=BLINDING_KEY) as ledger:
-        secrets = _accounts(ledger, now_us)
-        for first in range(0, NODES, NODES_TOGETHER):
-            some = range(first, first + NODES_TOGETHER)
-            commands = [one for number in some for one in _node(number, now_us)]
-            ledger.handle(commands, key=None, now_us=now_us)
+    secrets = _accounts(ledger, now_us, renters)
+    for first in range(0, nodes, NODES_TOGETHER):
+        some = range(first, min(nodes, first + NODES_TOGETHER))
+        commands = [one for number in some for one in _node(number, now_us)]
+        ledger.handle(commands, key=None, now_us=now_us)
     return secrets
 
 
-def _accounts(ledger: Ledger, now_us: int) -> list[str]:
+def _accounts(ledger: Ledger, now_us: int, renters: int) -> list[str]:
     at: dict[str, Any] = {"at_us": now_us}
-    secrets = [keys.make(bytes([number]) * 38) for number in range(RENTERS)]
+    secrets = [keys.make(bytes([number]) * 38) for number in range(renters)]
     commands: list[Any] = [
         BootstrapOperator(
             account_id=OPERATOR, member_id="operator", key_id="k0000000", key_sha256="11" * 32, **at
@@ -306,7 +333,7 @@ class _Client(asyncio.Protocol):
         self._send()
 
     def _send(self) -> None:
-        if time.perf_counter() > self.until:
+        if self.took and time.perf_counter() > self.until:
             self._transport.close()
             return
         self._sent_at = time.perf_counter()
@@ -350,17 +377,19 @@ def _requests(kind: str, number: int, secret: str) -> Iterator[bytes]:
         yield head + key + body
 
 
-async def _load(kind: str, port: int, seconds: float, secrets: list[str]) -> dict[str, Any]:
+async def _load(
+    kind: str, port: int, seconds: float, secrets: list[str], warm_seconds: float
+) -> dict[str, Any]:
     start, loop = time.perf_counter(), asyncio.get_running_loop()
     clients = [
-        _Client(_requests(kind, number, secret), start + WARM_SECONDS + seconds, asyncio.Event())
+        _Client(_requests(kind, number, secret), start + warm_seconds + seconds, asyncio.Event())
         for number, secret in enumerate(secrets)
     ]
     for client in clients:
         await loop.create_connection(partial(_itself, client), "127.0.0.1", port)
     for client in clients:
         await client.closed.wait()
-    start += WARM_SECONDS
+    start += warm_seconds
     elapsed = time.perf_counter() - start
     took = sorted(one for client in clients for sent, one in client.took if sent >= start)
     refused = [text for client in clients for text in client.refused]
@@ -393,7 +422,7 @@ class _Asked(BaseModel):
     job: _Job
 
 
-def _peer(port: int, uri: str) -> None:
+def _peer(port: int, uri: str, devices: int) -> None:
     import uvicorn
     from psycopg_pool import AsyncConnectionPool
 
@@ -413,7 +442,7 @@ def _peer(port: int, uri: str) -> None:
                 await connection.execute(
                     "INSERT INTO peer_device SELECT 'GPU-' || n, n / 8 %% 100, true"
                     " FROM generate_series(1, %s) n",
-                    (PEER_DEVICES,),
+                    (devices,),
                 )
                 await connection.execute("CREATE INDEX ON peer_device (price, id) WHERE free")
             yield
@@ -455,18 +484,20 @@ def table(result: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true")
+    size_options(parser)
     parser.add_argument("--peer", nargs=2, metavar=("PORT", "URI"))
     parser.add_argument("--load", nargs=3, metavar=("KIND", "PORT", "SECONDS"))
     options = parser.parse_args()
     if options.peer:
-        _peer(int(options.peer[0]), options.peer[1])
+        port, uri = options.peer
+        _peer(int(port), uri, SIZES[options.size].peer_devices)
     elif options.load:
         kind, port, seconds = options.load
-        told = asyncio.run(_load(kind, int(port), float(seconds), json.load(sys.stdin)))
+        secrets, warm_seconds = json.load(sys.stdin), SIZES[options.size].warm_seconds
+        told = asyncio.run(_load(kind, int(port), float(seconds), secrets, warm_seconds))
         print(json.dumps(told))
     else:
-        print(table(run(options.short)))
+        print(table(run(options.size)))
 
 
 if __name__ == "__main__":

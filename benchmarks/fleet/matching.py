@@ -6,17 +6,17 @@ comparison over one column of the same fleet, which no answer that looks at ever
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.size import Size, size_asked
 from domain.hardware.constraints import Constraints, Weights
 from domain.market.dimensions import FreeDevice, Need, OfferedNode
 from domain.market.explanation import explain
@@ -26,8 +26,22 @@ from domain.money import PPM
 from projections.market.columns import Columns
 from projections.market.match import answer
 
-NODES, GPUS_EACH = 100_000, 8
+GPUS_EACH = 8
 FIGURE_MS = 20
+CAPACITY = 2**17
+"""Of the columns; a fleet has its room before it is read."""
+
+
+class Numbers(NamedTuple):
+    nodes: int
+    rounds: int
+
+
+SIZES = {
+    Size.FULL: Numbers(nodes=100_000, rounds=2_000),
+    Size.SHORT: Numbers(nodes=100_000, rounds=400),
+    Size.TINY: Numbers(nodes=100, rounds=8),
+}
 FEES = {"datacenter": 1_265_000, "professional": 400_000}
 NOW_US, HOUR_US = 1_800_000_000_000_000, 3_600_000_000
 RENTER = "acct_renter"
@@ -52,7 +66,7 @@ TERMS = (
 )
 
 
-def fleet(nodes: int = NODES, seed: int = 7) -> Iterator[OfferedNode]:
+def fleet(nodes: int, seed: int = 7) -> Iterator[OfferedNode]:
     """Half of the devices are in use in part or whole; prices, models and settings are mixed."""
     rnd = random.Random(seed)
     for number in range(nodes):
@@ -169,12 +183,12 @@ def _at(seconds: list[float], part: float) -> float:
     return round(1_000 * seconds[min(len(seconds) - 1, int(part * len(seconds)))], 2)
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size) -> dict[str, Any]:
     """Milliseconds a match: of all kinds of request in turn, and of each kind."""
-    rounds = 400 if short else 2_000
+    nodes, rounds = SIZES[size]
     started = time.perf_counter()
-    rows = list(fleet())
-    columns = Columns(capacity=2**17)
+    rows = list(fleet(nodes))
+    columns = Columns(capacity=CAPACITY)
     columns.fill(rows)
     filled = time.perf_counter() - started
     every = list(NEEDS.values())
@@ -188,10 +202,10 @@ def run(short: bool = False) -> dict[str, Any]:
         for name, need in NEEDS.items()
     }
     return {
-        "figure": f"match with explanation, {NODES:,} nodes: p99 < {FIGURE_MS} ms",
+        "figure": f"match with explanation, {nodes:,} nodes: p99 < {FIGURE_MS} ms",
         "conditions": {
-            "nodes": NODES,
-            "devices": NODES * GPUS_EACH,
+            "nodes": nodes,
+            "devices": nodes * GPUS_EACH,
             "rounds": rounds,
             "filled_seconds": round(filled, 1),
             "cores": os.cpu_count(),
@@ -207,9 +221,7 @@ def run(short: bool = False) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true")
-    print(json.dumps(run(parser.parse_args().short), indent=1))
+    print(json.dumps(run(size_asked(__doc__)), indent=1))
 
 
 if __name__ == "__main__":

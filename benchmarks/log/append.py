@@ -2,6 +2,7 @@
 
     python -m benchmarks.log.append            full
     python -m benchmarks.log.append --short    a few seconds
+    python -m benchmarks.log.append --tiny     whether it runs at all
 
 One connection, one process, reports of 100 rows from 200 nodes. All contenders write the same rows
 into tables of the same definition (keys and storage included), in the same run, in turn:
@@ -16,64 +17,72 @@ The market log's half is `benchmarks/log/append_market.py`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
-from pathlib import Path
 from struct import pack
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from nacl.bindings import crypto_sign_open
 
 from api.ingest import form as usage_form
-from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks.log.reports import BenchNode, Signed, bench_node, reports
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.metering import report
 from ledger import migrate
 from ledger.log import pgbin, usage
 from ledger.log.usage import Item
 
-NODES = 200
 ROWS = 100
 NAME = report.NAME.encode()
+
+
+class Numbers(NamedTuple):
+    nodes: int
+    per_node: int  # reports
+    rounds: int
+
+
+SIZES = {
+    Size.FULL: Numbers(nodes=200, per_node=20, rounds=5),
+    Size.SHORT: Numbers(nodes=200, per_node=5, rounds=2),
+    Size.TINY: Numbers(nodes=3, per_node=4, rounds=1),
+}
 
 Connection = psycopg.Connection[Any]
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Measure batches of 10 and 100 and return rates (reports/s) and ratios to the limit."""
-    per_node, rounds = (5, 2) if short else (20, 5)
-    raw = _raw(per_node)
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        with EmbeddedPostgres(Path(folder)) as server:
-            batches = [_measure(server, raw, size, rounds) for size in (10, 100)]
-            settings = _settings(server)
+    numbers = SIZES[size]
+    raw = _raw(numbers)
+    with workplace(server) as (_, database):
+        batches = [_measure(database, raw, batch, numbers.rounds) for batch in (10, 100)]
+        settings = _settings(database)
     return {
         "figure": "usage log append of verified reports of 100 samples: >= 60 % of binary COPY",
         "conditions": {
             "reports": len(raw),
-            "nodes": NODES,
+            "nodes": numbers.nodes,
             "body_bytes": len(raw[0][1].body),
-            "rounds": rounds,
+            "rounds": numbers.rounds,
             **settings,
         },
         "batches": batches,
     }
 
 
-def _raw(per_node: int) -> list[tuple[BenchNode, Signed]]:
-    nodes = [bench_node(number) for number in range(NODES)]
-    made = [list(islice(reports(node, ROWS), per_node)) for node in nodes]
-    return [(nodes[n], made[n][k]) for k in range(per_node) for n in range(NODES)]
+def _raw(numbers: Numbers) -> list[tuple[BenchNode, Signed]]:
+    nodes = [bench_node(number) for number in range(numbers.nodes)]
+    made = [list(islice(reports(node, ROWS), numbers.per_node)) for node in nodes]
+    return [(nodes[n], made[n][k]) for k in range(numbers.per_node) for n in range(numbers.nodes)]
 
 
-def _settings(server: EmbeddedPostgres) -> dict[str, str]:
+def _settings(server: Server) -> dict[str, str]:
     with psycopg.connect(server.uri) as connection:
         return {
             name: str(connection.execute(f"SHOW {name}".encode()).fetchone()[0])  # type: ignore[index]
@@ -181,7 +190,7 @@ CONTENDERS: dict[str, Contender] = {
 
 
 def _measure(
-    server: EmbeddedPostgres, raw: Sequence[tuple[BenchNode, Signed]], size: int, rounds: int
+    server: Server, raw: Sequence[tuple[BenchNode, Signed]], size: int, rounds: int
 ) -> dict[str, Any]:
     seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
     for turn in range(rounds):
@@ -203,7 +212,7 @@ def _measure(
 
 
 def _once(
-    server: EmbeddedPostgres,
+    server: Server,
     database: str,
     contender: Contender,
     raw: Sequence[tuple[BenchNode, Signed]],
@@ -238,6 +247,4 @@ def table(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--short", action="store_true")
-    print(table(run(parser.parse_args().short)))
+    print(table(run(size_asked(__doc__))))

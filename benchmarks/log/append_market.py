@@ -7,19 +7,17 @@ idempotency row with every append. The machine's limit is binary COPY of ready r
 size into a table of the same definition, one transaction a batch, and nothing else. Ratios come
 first.
 
-    python -m benchmarks.log.append_market [--short]
+    python -m benchmarks.log.append_market [--short | --tiny]
 """
 
 from __future__ import annotations
 
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import ExitStack
 from struct import pack
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -27,7 +25,8 @@ from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
 from psycopg.conninfo import conninfo_to_dict
 
-from api.process.embedded_postgres import EmbeddedPostgres
+from benchmarks.size import Size, size_asked
+from benchmarks.workplace import Server, workplace
 from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
 from ledger.books.entry import Entry
@@ -38,12 +37,26 @@ from ledger.log.recorder import Append, CommandRow
 from ledger.migrate import migrate
 
 STREAMS = 1_000
-SLICE_SECONDS = 0.2
-LIMIT_BUFFERS = {1: 300, 100: 60}
-"""Ready batches that one turn of the limit writes: about a slice's worth, built off the clock."""
 NOW_US = 1_763_000_000_000_000
 BATCHES = (1, 100)
 TARGETS = {1: 1.2, 100: 0.8}
+
+
+class Numbers(NamedTuple):
+    """`limit_buffers`: ready batches of 1 and of 100 that one turn of the limit writes, about a
+    slice's worth, built off the clock.
+    """
+
+    turns: int
+    slice_seconds: float
+    limit_buffers: dict[int, int]
+
+
+SIZES = {
+    Size.FULL: Numbers(turns=60, slice_seconds=0.2, limit_buffers={1: 300, 100: 60}),
+    Size.SHORT: Numbers(turns=15, slice_seconds=0.2, limit_buffers={1: 300, 100: 60}),
+    Size.TINY: Numbers(turns=1, slice_seconds=0.01, limit_buffers={1: 3, 100: 1}),
+}
 
 
 class Deposit(Aggregate):
@@ -155,9 +168,9 @@ class _Limit:
         self._connection.execute("CREATE TABLE limit_event (LIKE market_events INCLUDING ALL)")
         self._position = 0
 
-    def rate(self, batch: int) -> float:
-        """Facts per second over one turn; what is written is built before the clock starts."""
-        buffers = [self._buffer(batch) for _ in range(LIMIT_BUFFERS[batch])]
+    def rate(self, batch: int, count: int) -> float:
+        """Facts per second over `count` batches; they are built before the clock starts."""
+        buffers = [self._buffer(batch) for _ in range(count)]
         began = time.perf_counter()
         for buffer in buffers:
             with (
@@ -216,55 +229,47 @@ def _entry(number: int) -> Entry:
 
 
 def _rate(append: Callable[[int, int], None], batch: int, seconds: float) -> float:
-    done = 0
     began = time.perf_counter()
+    append(0, batch)  # one at least, however busy the machine is
+    done = batch
     while (took := time.perf_counter() - began) < seconds:
         append(done, batch)
         done += batch
     return done / took
 
 
-def run(short: bool) -> dict[str, Any]:
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Facts per second of all sides and the ratios, for single facts and for batches of 100.
 
     The sides take turns in slices of a fifth of a second, so that whatever else the machine does
     falls on all of them; a ratio is the median over the turns.
     """
-    turns = 15 if short else 60
-    with tempfile.TemporaryDirectory(prefix="tally") as folder:
-        Path(folder).chmod(0o755)
-        with EmbeddedPostgres(Path(folder)) as server:
-            ours = _Ours(server.create_database("ours"), with_command=False)
-            keyed = _Ours(server.create_database("keyed"), with_command=True)
-            stock = _Stock(server.create_database("stock"))
-            limit = _Limit(server.create_database("limit"))
-            sides: dict[str, _Ours | _Stock] = {
-                "books": ours,
-                "books_and_key": keyed,
-                "stock": stock,
-            }
-            try:
-                results = [_compare(sides, limit, batch, turns) for batch in BATCHES]
-                ours.check()
-                keyed.check()
-                with psycopg.connect(server.uri) as connection:
-                    version = connection.info.server_version
-            finally:
-                for side in (*sides.values(), limit):
-                    side.close()
+    with workplace(server) as (_, made), ExitStack() as stack:
+        ours = _Ours(made.create_database("append_market_ours"), with_command=False)
+        keyed = _Ours(made.create_database("append_market_keyed"), with_command=True)
+        stock = _Stock(made.create_database("append_market_stock"))
+        limit = _Limit(made.create_database("append_market_limit"))
+        for side in (ours, keyed, stock, limit):
+            stack.callback(side.close)
+        sides: dict[str, _Ours | _Stock] = {"books": ours, "books_and_key": keyed, "stock": stock}
+        results = [_compare(sides, limit, batch, SIZES[size]) for batch in BATCHES]
+        ours.check()
+        keyed.check()
+        with psycopg.connect(made.uri) as connection:
+            version = connection.info.server_version
     return {"name": "append_market", "server_version": version, "results": results}
 
 
 def _compare(
-    sides: dict[str, _Ours | _Stock], limit: _Limit, batch: int, turns: int
+    sides: dict[str, _Ours | _Stock], limit: _Limit, batch: int, numbers: Numbers
 ) -> dict[str, Any]:
     rates: dict[str, list[float]] = {name: [] for name in (*sides, "limit")}
     for side in sides.values():
         side.append(0, STREAMS)  # every account is open before the clock starts
-    for _ in range(turns):
+    for _ in range(numbers.turns):
         for name, side in sides.items():
-            rates[name].append(_rate(side.append, batch, SLICE_SECONDS))
-        rates["limit"].append(limit.rate(batch))
+            rates[name].append(_rate(side.append, batch, numbers.slice_seconds))
+        rates["limit"].append(limit.rate(batch, numbers.limit_buffers[batch]))
     ratios = {
         name: statistics.median(
             mine / stock for mine, stock in zip(rates[name], rates["stock"], strict=True)
@@ -290,7 +295,7 @@ def _compare(
 
 def main() -> None:
     """Print the comparison."""
-    for result in run("--short" in sys.argv)["results"]:
+    for result in run(size_asked(__doc__))["results"]:
         rates = result["facts_per_second"]
         print(
             f"x{result['batch']:<4d} {result['ratio']:.2f} of stock's save"

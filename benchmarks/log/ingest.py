@@ -2,6 +2,7 @@
 
     python -m benchmarks.log.ingest            full
     python -m benchmarks.log.ingest --short    a few seconds
+    python -m benchmarks.log.ingest --tiny     whether it runs at all
 
 One report of 100 samples a request, 200 nodes, 32 connections, one server process, durable
 PostgreSQL. In one run, in turn, each on a database of its own:
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import base64
 import json
 import os
 import pickle
@@ -24,7 +24,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
@@ -32,51 +31,64 @@ from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, NamedTuple
 
 import psycopg
-from starlette.requests import Request
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks.log.reports import bench_node, reports, request
+from benchmarks.size import Size, size_options
+from benchmarks.workplace import Server, workplace
 from ledger import migrate
 from ledger.log import usage
 
-NODES = 200
 ROWS = 100
-CONNECTIONS = 32
 SERVERS = ("ours", "peer", "limit")
+
+
+class Numbers(NamedTuple):
+    """`per_node`: ready requests, no fewer than are sent in that time."""
+
+    nodes: int
+    connections: int
+    seconds: float
+    rounds: int
+    per_node: int
+
+
+SIZES = {
+    Size.FULL: Numbers(nodes=200, connections=32, seconds=6.0, rounds=3, per_node=200),
+    Size.SHORT: Numbers(nodes=200, connections=32, seconds=3.0, rounds=1, per_node=120),
+    Size.TINY: Numbers(nodes=2, connections=2, seconds=0.1, rounds=1, per_node=10),
+}
+NODES_MAX = max(numbers.nodes for numbers in SIZES.values())
 
 
 # --- the figures -----------------------------------------------------------------------------
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Measure each server and return rates (reports/s), latencies (ms) and ratios."""
-    seconds, rounds, per_node = (3.0, 1, 120) if short else (6.0, 3, 200)
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        body_bytes = _make_requests(folder / "requests", per_node)
-        with EmbeddedPostgres(folder) as server:
-            measured = {
-                kind: [
-                    _measure(server, kind, f"ingest_{kind}_{turn}", folder, seconds)
-                    for turn in range(rounds)
-                ]
-                for kind in SERVERS
-            }
-            settings = _settings(server)
+    numbers = SIZES[size]
+    with workplace(server) as (folder, made):
+        body_bytes = _make_requests(folder / "requests", numbers)
+        measured = {
+            kind: [
+                _measure(made, kind, f"ingest_{kind}_{turn}", folder, size)
+                for turn in range(numbers.rounds)
+            ]
+            for kind in SERVERS
+        }
+        settings = _settings(made)
     best = {kind: _median(turns) for kind, turns in measured.items()}
     return {
         "figure": "signed reports of 100 samples over HTTP: >= 4,000 reports/s, p99 < 50 ms",
         "conditions": {
-            "nodes": NODES,
-            "connections": CONNECTIONS,
+            "nodes": numbers.nodes,
+            "connections": numbers.connections,
             "samples_per_report": ROWS,
             "body_bytes": body_bytes,
-            "seconds": seconds,
-            "rounds": rounds,
+            "seconds": numbers.seconds,
+            "rounds": numbers.rounds,
             "cores": os.cpu_count(),
             **settings,
         },
@@ -100,7 +112,7 @@ def _median(turns: list[dict[str, Any]]) -> dict[str, Any]:
     return sorted(turns, key=lambda turn: int(turn["reports_per_second"]))[len(turns) // 2]
 
 
-def _settings(server: EmbeddedPostgres) -> dict[str, str]:
+def _settings(server: Server) -> dict[str, str]:
     with psycopg.connect(server.uri) as connection:
         return {
             name: str(connection.execute(f"SHOW {name}".encode()).fetchone()[0])  # type: ignore[index]
@@ -108,11 +120,12 @@ def _settings(server: EmbeddedPostgres) -> dict[str, str]:
         }
 
 
-def _make_requests(folder: Path, per_node: int) -> int:
+def _make_requests(folder: Path, numbers: Numbers) -> int:
     """Ready requests of every node in a file of its own; the size of one signed body."""
     folder.mkdir()
     with get_context("fork").Pool(os.cpu_count()) as pool:
-        sizes = pool.starmap(_requests_of, [(folder, n, per_node) for n in range(NODES)])
+        asked = [(folder, number, numbers.per_node) for number in range(numbers.nodes)]
+        sizes = pool.starmap(_requests_of, asked)
     return sizes[0]
 
 
@@ -123,9 +136,7 @@ def _requests_of(folder: Path, number: int, per_node: int) -> int:
     return len(made[0].body)
 
 
-def _measure(
-    server: EmbeddedPostgres, kind: str, database: str, folder: Path, seconds: float
-) -> dict[str, Any]:
+def _measure(server: Server, kind: str, database: str, folder: Path, size: Size) -> dict[str, Any]:
     uri = server.create_database(database)
     migrate.migrate(uri)
     with psycopg.connect(uri, autocommit=True) as connection:
@@ -141,7 +152,7 @@ def _measure(
         wait_for(port)
         cpu = _cpu_seconds(process.pid)
         load = subprocess.run(
-            [*command, "--load", str(port), str(folder / "requests"), str(seconds)],
+            [*command, f"--{size.value}", "--load", str(port), str(folder / "requests")],
             check=True,
             capture_output=True,
             text=True,
@@ -224,7 +235,7 @@ class _Client(asyncio.Protocol):
 
     def _send(self) -> None:
         message = next(self.requests, None)
-        if message is None or time.perf_counter() > self.until:
+        if message is None or (self.took and time.perf_counter() > self.until):
             self._transport.close()
             return
         self._sent_at = time.perf_counter()
@@ -262,13 +273,14 @@ def _itself(client: _Client) -> _Client:
     return client
 
 
-async def _load(port: int, folder: Path, seconds: float) -> dict[str, Any]:
-    nodes = [pickle.loads((folder / str(number)).read_bytes()) for number in range(NODES)]
+async def _load(port: int, folder: Path, numbers: Numbers) -> dict[str, Any]:
+    seconds, count = numbers.seconds, numbers.connections
+    nodes = [pickle.loads((folder / str(number)).read_bytes()) for number in range(numbers.nodes)]
     start, cpu = time.perf_counter(), time.process_time()
     loop = asyncio.get_running_loop()
     clients = [
-        _Client(_rounds(nodes[index::CONNECTIONS]), start + seconds, asyncio.Event())
-        for index in range(CONNECTIONS)
+        _Client(_rounds(nodes[index::count]), start + seconds, asyncio.Event())
+        for index in range(count)
     ]
     for client in clients:
         await loop.create_connection(partial(_itself, client), "127.0.0.1", port)
@@ -297,7 +309,7 @@ class _BenchKeys:
     def __init__(self) -> None:
         from api.ingest.door import NodeKey
 
-        nodes = [bench_node(number) for number in range(NODES)]
+        nodes = [bench_node(number) for number in range(NODES_MAX)]
         self._known = {node.id: NodeKey(node.key_id, node.public_key) for node in nodes}
 
     def lookup(self, node_id: str) -> Any:
@@ -343,107 +355,24 @@ def _limit(_: str) -> Any:
 
 
 def _peer(uri: str) -> Any:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from fastapi import FastAPI
-    from psycopg_pool import AsyncConnectionPool
-    from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+    from benchmarks.log.ingest_peer import peer
 
-    from domain.metering import report
-
-    strict = ConfigDict(strict=True, extra="forbid")
-    nat = Annotated[int, Field(ge=0, le=report.INT_MAX)]
-    column = nat | None | Annotated[list[nat | None], Field(max_length=report.ROWS_MAX)]
-
-    class Device(BaseModel):
-        model_config = strict
-        id: str
-        parent: str | None
-        gi: int | None
-        ci: int | None
-        shape: str
-        share_ppm: int
-        mem_ppm: int
-        busy_source: Literal["gpm", "samples", "util", "counter", "none"]
-        energy_scope: Literal["device", "board_share", "module", "none"]
-
-    class Body(BaseModel):
-        model_config = strict
-        v: Literal[1]
-        node: str
-        seq: nat
-        prev: str
-        boot: str
-        agent: str
-        mono_us: nat
-        wall_us: nat
-        clock_offset_us: int | None
-        clock_rtt_us: int | None
-        devices: list[Device]
-        leases: list[str]
-        n: nat
-        cols: dict[str, column | str | list[str]]
-        events: list[dict[str, Any]]
-
-    class Envelope(BaseModel):
-        specversion: str
-        id: str
-        source: str
-        type: str
-        time: str
-        datacontenttype: str
-        dataschema: str
-        sequence: str
-        prevhash: str
-        signature: str
-        keyid: str
-        data_base64: str
-
-    read = TypeAdapter(Body).validate_json
-    keys = {
-        node.id: Ed25519PublicKey.from_public_bytes(node.public_key)
-        for node in map(bench_node, range(NODES))
-    }
-    pool = AsyncConnectionPool(uri, min_size=8, max_size=8, open=False)
-
-    @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncGenerator[None, None]:
-        async with pool:
-            yield
-
-    app = FastAPI(lifespan=life)
-
-    # The media type is not FastAPI's own, so the batch is validated here, as pydantic would.
-    batch_of = TypeAdapter(list[Envelope]).validate_json
-
-    async def store(node_id: str, raw: Request) -> dict[str, int]:
-        for one in batch_of(await raw.body()):
-            body, signature = base64.b64decode(one.data_base64), base64.b64decode(one.signature)
-            keys[node_id].verify(signature, report.pae(body))
-            read(body)
-            async with pool.connection() as connection:
-                await connection.execute(
-                    "INSERT INTO peer_report VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
-                    (node_id, int(one.sequence), signature, body),
-                    prepare=True,
-                )
-        return {"accepted": 1}
-
-    app.post("/v1/nodes/{node_id}/usage")(store)
-    return app
+    return peer(uri, NODES_MAX)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--short", action="store_true")
+    size_options(parser)
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--load", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--load", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
         _serve(asked.serve[0], int(asked.serve[1]), asked.serve[2])
     elif asked.load:
         import uvloop
 
-        found = uvloop.run(_load(int(asked.load[0]), Path(asked.load[1]), float(asked.load[2])))
+        port, folder = asked.load
+        found = uvloop.run(_load(int(port), Path(folder), SIZES[asked.size]))
         print(json.dumps(found))
     else:
-        print(table(run(asked.short)))
+        print(table(run(asked.size)))

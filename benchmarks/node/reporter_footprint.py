@@ -2,6 +2,7 @@
 
     python -m benchmarks.node.reporter_footprint            two minutes of watching
     python -m benchmarks.node.reporter_footprint --short    twenty seconds
+    python -m benchmarks.node.reporter_footprint --tiny     whether it runs at all
 
 The whole program with its threads, spool (`synchronous=FULL`), signatures and HTTP client runs on
 unmodified nvidia-ml-py. The driver library is the scripted one of the tests, in C: its calls cost
@@ -27,28 +28,40 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import cpu
+from benchmarks.size import Size, size_asked
 from tests.node_reporter.conftest import SOURCE, FakeMachine
 from tests.node_reporter.model_server import ModelServer, serve
 
 GPUS = 8
-SECONDS, SECONDS_SHORT = 120, 20
-STARTS = 5
 WAIT_S = 30.0
 ROOT = Path(__file__).parents[2]
 
 
-def run(short: bool = False) -> dict[str, Any]:
-    """Measure once; `short` watches for a shorter time."""
+class Numbers(NamedTuple):
+    seconds: int
+    starts: int
+
+
+SIZES = {
+    Size.FULL: Numbers(seconds=120, starts=5),
+    Size.SHORT: Numbers(seconds=20, starts=5),
+    Size.TINY: Numbers(seconds=2, starts=1),
+}
+
+
+def run(size: Size) -> dict[str, Any]:
+    """Measure once: some starts, then a reporter that is watched for so many seconds."""
+    seconds, count = SIZES[size]
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise RuntimeError("no C compiler here, and the scripted driver is written in C")
     with tempfile.TemporaryDirectory() as folder:
         machine = _machine(Path(folder), compiler)
-        starts = [_started(machine, Path(folder) / f"start-{n}") for n in range(STARTS)]
-        watched = _watched(machine, Path(folder) / "long", SECONDS_SHORT if short else SECONDS)
+        starts = [_started(machine, Path(folder) / f"start-{n}") for n in range(count)]
+        watched = _watched(machine, Path(folder) / "long", seconds)
     return {
         "conditions": {
             "gpus": GPUS,
@@ -153,4 +166,4 @@ def _until(happened: Callable[[], bool]) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run("--short" in sys.argv), indent=2))
+    print(json.dumps(run(size_asked(__doc__)), indent=2))

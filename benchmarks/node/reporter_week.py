@@ -2,6 +2,7 @@
 
     python -m benchmarks.node.reporter_week            a week, 8 leased GPUs, one row a minute each
     python -m benchmarks.node.reporter_week --short    half a day
+    python -m benchmarks.node.reporter_week --tiny     whether it runs at all
 
 Real: the reporter with its spool (WAL, synchronous FULL), signatures and HTTP; the served API,
 PostgreSQL with fsync. Simulated: the clock and the GPUs. It runs online for a day
@@ -18,19 +19,17 @@ import argparse
 import json
 import os
 import sqlite3
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
 from api.process.clock import SimulatedClock
-from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.replay import demo
 from api.replay.gentd26 import MeasuredReplay
@@ -38,6 +37,8 @@ from api.replay.openb import START_US
 from api.replay.trace_gentd26 import Pod, Sample
 from api.replay.trace_openb import TraceTask
 from api.settings import Settings
+from benchmarks.size import Size, size_options
+from benchmarks.workplace import Server, workplace
 from domain.metering import report
 from ledger import migrate
 from ledger.log.usage import StoredReport
@@ -54,6 +55,20 @@ BYTES_MAX = 64 * 1024 * 1024
 SECONDS_MAX = 60.0
 BURST = Settings(data_dir=Path()).reports_burst
 """A server takes so many reports at once; more would come back at one a second."""
+
+
+class Numbers(NamedTuple):
+    """Minutes."""
+
+    online: int
+    offline: int
+
+
+SIZES = {
+    Size.FULL: Numbers(online=DAY_MINUTES, offline=7 * DAY_MINUTES),
+    Size.SHORT: Numbers(online=60, offline=DAY_MINUTES // 2),
+    Size.TINY: Numbers(online=3, offline=20),
+}
 
 
 class LeasedGpus(SimulatedGpus):
@@ -114,59 +129,70 @@ class Stage(MeasuredReplay):
         return reporter, clock, line
 
 
-def run(short: bool = False) -> dict[str, Any]:
+def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Be offline and catch up; sizes, seconds and what the server holds afterwards."""
-    online, offline = (60, DAY_MINUTES // 2) if short else (DAY_MINUTES, 7 * DAY_MINUTES)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tally", dir="/tmp")))
-        folder.chmod(0o755)
-        server = stack.enter_context(EmbeddedPostgres(folder / "postgres"))
-        conninfo = server.create_database("week")
+    with workplace(server) as (folder, made):
+        conninfo = made.create_database("reporter_week")
         migrate.migrate(conninfo)
-        return measure(conninfo, folder, online, offline)
+        return measure(conninfo, folder, *SIZES[size])
+
+
+@dataclass(frozen=True, slots=True)
+class _Week:
+    """A reporter with its server; `pass_minutes` lets the time of both pass."""
+
+    reporter: Reporter
+    clock: SteppedClock
+    line: Line
+    service_clock: SimulatedClock
+    connection: psycopg.Connection[Any]
+
+    def pass_minutes(self, count: int) -> None:
+        for _ in range(count):
+            self.clock.advance(MINUTE_US)
+            self.service_clock.move_to(self.clock.now().wall_us)
+            self.reporter.poll()
+            self.reporter.turn()
+
+
+def _opened(conninfo: str, folder: Path, stack: ExitStack) -> _Week:
+    settings = Settings(
+        data_dir=folder,
+        database_url=conninfo,
+        spec_ttl_s=0,
+        reports_per_second=100_000,
+        reports_burst=100_000,  # a day passes in a minute
+    )
+    service_clock = SimulatedClock(START_US)
+    service = stack.enter_context(Service.open(settings, clock=service_clock))
+    url = stack.enter_context(demo.serving(service))
+    connection = stack.enter_context(psycopg.connect(conninfo, autocommit=True))
+    pods = [Pod(str(n), (Sample(0, 0), Sample(57, 0))) for n in range(GPUS)]
+    stage = Stage(service, connection, pods, url, folder, stack, lambda _w, _d, _o: None)
+    return _Week(*stage.make(), service_clock, connection)
 
 
 def measure(conninfo: str, folder: Path, online: int, offline: int) -> dict[str, Any]:
     """So many minutes online, then offline, then caught up, on this empty migrated database."""
     with ExitStack() as stack:
-        settings = Settings(
-            data_dir=folder,
-            database_url=conninfo,
-            spec_ttl_s=0,
-            reports_per_second=100_000,
-            reports_burst=100_000,  # a day passes in a minute
-        )
-        service_clock = SimulatedClock(START_US)
-        service = stack.enter_context(Service.open(settings, clock=service_clock))
-        url = stack.enter_context(demo.serving(service))
-        connection = stack.enter_context(psycopg.connect(conninfo, autocommit=True))
-        pods = [Pod(str(n), (Sample(0, 0), Sample(57, 0))) for n in range(GPUS)]
-        stage = Stage(service, connection, pods, url, folder, stack, lambda _w, _d, _o: None)
-        reporter, clock, line = stage.make()
-
-        def minutes(count: int) -> None:
-            for _ in range(count):
-                clock.advance(MINUTE_US)
-                service_clock.move_to(clock.now().wall_us)
-                reporter.poll()
-                reporter.turn()
-
+        week = _opened(conninfo, folder, stack)
+        reporter, line = week.reporter, week.line
         reporter.poll()
         reporter.turn()
         empty_bytes = _kept_bytes(folder)
-        minutes(online)
+        week.pass_minutes(online)
         kept_a_day = (_kept_bytes(folder) - empty_bytes) * DAY_MINUTES // online
         line.is_down = True
         line.posted.clear()
-        minutes(offline)
+        week.pass_minutes(offline)
         spool_bytes, waiting = _spool_bytes(folder), reporter.spool.unsigned_count()
         line.is_down, before = False, reporter.spool.seq
         began_s, cpu_s = time.perf_counter(), time.process_time()
-        _catch_up(reporter, clock)
+        _catch_up(reporter, week.clock)
         seconds, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
         reports = reporter.spool.seq - before
         limit_s = _again(line)
-        metered = _metered(connection)
+        metered = _metered(week.connection)
     lost_us = sum((online + offline) * MINUTE_US - metered[device] for device in sorted(metered))
     with_kept = spool_bytes + OTHER_DAYS_KEPT * kept_a_day
     nothing_lost = lost_us == 0 and len(metered) == GPUS
@@ -261,10 +287,10 @@ def table(result: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.node.reporter_week")
-    parser.add_argument("--short", action="store_true")
+    size_options(parser)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    result = run(short=options.short)
+    result = run(options.size)
     print(json.dumps(result) if options.json else table(result))
 
 

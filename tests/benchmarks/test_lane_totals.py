@@ -19,8 +19,9 @@ from benchmarks.epochs.lane_totals import (
     totals_of,
     write_lane,
 )
+from benchmarks.size import Size
 
-SIZE = synthetic.Size(nodes=640, rows=6_400)
+SIZE = synthetic.SIZES[Size.TINY].epoch
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def test_the_golden_root_comes_of_every_executor_and_of_every_order(
             synthetic.root_of(SIZE, totals(executor, lanes), is_backwards=is_backwards)
             for executor, lanes, is_backwards in found
         }
-    assert roots == {synthetic.GOLDEN[SIZE]}
+    assert roots == {synthetic.GOLDEN[Size.TINY]}
 
 
 def test_duckdb_adds_up_the_same(files: list[Path]) -> None:

@@ -1,0 +1,74 @@
+"""Every benchmark runs, at a size at which it measures nothing: what it calls is still there.
+
+In the runs themselves all is checked that a full run checks: the books, every lease, every root.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Generator
+from dataclasses import asdict, dataclass, field
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from benchmarks.__main__ import BENCHMARKS, Benchmark, table
+from benchmarks.size import Size
+from tests.conftest import Databases
+
+LONG = {"lease_open", "reporter_footprint", "ingest"}
+"""The first starts the whole server three times, which takes more processor time than all the
+others; the second starts the reporter four times, the third three servers and their load.
+"""
+
+
+@dataclass
+class Shared:
+    """The server of all tests; a benchmark's databases on it are copies of one that is migrated."""
+
+    postgres: Databases
+    template: str
+    made: list[str] = field(default_factory=list)
+
+    @property
+    def uri(self) -> str:
+        return self.postgres.uri
+
+    @property
+    def pid(self) -> int:
+        return self.postgres.pid
+
+    def create_database(self, name: str) -> str:
+        self.made.append(name)
+        return self.postgres.create_database(name, template=self.template)
+
+
+@pytest.fixture
+def shared(postgres: Databases, template: str) -> Generator[Shared, None, None]:
+    server = Shared(postgres, template)
+    yield server
+    with psycopg.connect(postgres.uri, autocommit=True) as connection:
+        for name in server.made:  # some drop theirs themselves, to have room for the next
+            dropped = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+            connection.execute(dropped.format(sql.Identifier(name)))
+
+
+def params() -> list[object]:
+    return [
+        pytest.param(one, id=one.name, marks=[pytest.mark.long] if one.name in LONG else [])
+        for one in BENCHMARKS
+    ]
+
+
+@pytest.mark.parametrize("benchmark", params())
+def test_a_benchmark_runs_and_tells_its_lines(benchmark: Benchmark, shared: Shared) -> None:
+    if benchmark.name == "reporter_footprint" and not (shutil.which("cc") or shutil.which("gcc")):
+        pytest.skip("no C compiler here, and the scripted driver is written in C")
+    result = benchmark.run(Size.TINY, shared)
+    lines = list(benchmark.lines(result))
+    assert lines
+    assert json.loads(json.dumps([result, [asdict(line) for line in lines]]))
+    told = table(lines)
+    assert all(line.what in told for line in lines)
