@@ -36,8 +36,10 @@ class Server:
         """
         if is_thorough:
             self.service = Service.open(self.settings, clock=self.clock)
+            self.close_service = self.service.close
         else:
             self.service = Service(self.settings, self.address, self.clock)
+            self.close_service = self.service._close
             with self.service.connect() as connection:
                 self.service.node_keys.refresh(connection)
         # What a process does beside its calls runs when it likes: here nothing does.
@@ -54,7 +56,7 @@ class Server:
         with suppress(Exception, ExceptionGroup):
             self.http.__exit__(None, None, None)
         with suppress(Exception):
-            self.service.close() if self.service._stack._exit_callbacks else self.service._close()
+            self.close_service()
         self.lines.settle()
         self.lines.dead = was_dead
 

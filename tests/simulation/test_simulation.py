@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from domain.leasing import accrual
+from domain.metering import counting
 from domain.metering.counting import Counted
 from domain.money import PPM
 from ledger.log import recorder
@@ -55,13 +55,13 @@ def _no_command_row(patched: pytest.MonkeyPatch) -> None:
 
 
 def _priced(patched: pytest.MonkeyPatch, times: int, over: int) -> None:
-    plain = accrual.count
+    plain = counting.count
 
     def count(*args: Any) -> Counted:
         found = plain(*args)
         return replace(found, ppm_us=found.ppm_us * times // over)
 
-    patched.setattr(accrual, "count", count)
+    patched.setattr("domain.leasing.accrual.count", count)
 
 
 def _priced_twice(patched: pytest.MonkeyPatch) -> None:
