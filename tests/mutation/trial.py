@@ -185,6 +185,7 @@ def _watched(reading: int, items: Sequence[pytest.Item], end: float) -> tuple[st
 def fresh(root: Path, mutant: Mutant, tests: Sequence[str]) -> Verdict:
     """A process of its own, which imports the mutant and runs these tests until one notices."""
     began, some = time.monotonic(), tests[:FRESH_TESTS_MAX]
+    assert some, "without a name pytest would run everything"
     asked = json.dumps({"module": mutant.module, "number": mutant.number, "tests": some})
     try:
         done = subprocess.run(
