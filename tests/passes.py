@@ -128,7 +128,7 @@ ALL = (
         "tests.failpoints.suite",
         "a fault at each named place, at a passing that the seed draws",
         short=1,
-        one_pass=20,
+        one_pass=10,
         seconds=40,
         limit_s=1_200,
     ),
@@ -170,7 +170,7 @@ ALL = (
         "tests.simulation.suite",
         "server, node, timers and renters on one clock, cut anywhere, against a reference ledger",
         short=16,
-        one_pass=1_000,
+        one_pass=600,
         seconds=1,
     ),
 )
