@@ -119,7 +119,7 @@ ALL = (
         "tests.e2e.test_kill",
         "10 kills of server, timers and PostgreSQL under one load",
         short=1,
-        one_pass=6,
+        one_pass=3,
         seconds=100,
     ),
     Suite(
@@ -127,7 +127,7 @@ ALL = (
         "tests.failpoints.suite",
         "a fault at each named place, at a passing that the seed draws",
         short=1,
-        one_pass=20,
+        one_pass=4,
         seconds=40,
         limit_s=1_200,
     ),
