@@ -120,7 +120,7 @@ ALL = (
         "tests.e2e.test_kill",
         "10 kills of server, timers and PostgreSQL under one load",
         short=1,
-        one_pass=6,
+        one_pass=3,
         seconds=100,
     ),
     Suite(

@@ -7,7 +7,7 @@ told once.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any, ClassVar
 
 from node_reporter.clock import SystemClock
@@ -69,7 +69,11 @@ class Work(Scene):
         self.server.to_erase.append(gone)
 
     def act(self, tell: Tell) -> None:
-        client = ExecutorClient(NODE, "ts_exec_key", HttpTransport(self.url, allow_http=True))
+        with closing(HttpTransport(self.url, allow_http=True)) as transport:
+            self._work(ExecutorClient(NODE, "ts_exec_key", transport), tell)
+
+    def _work(self, client: ExecutorClient, tell: Tell) -> None:
+        """Step after step, until the server asks for nothing more."""
         executor = Executor(
             ExecutorSettings(
                 url="", node_id=NODE, executor=ME, executor_key="ts_exec_key", variables={}

@@ -51,13 +51,14 @@ def trace(kill_at: int) -> list[int]:
 def live(spool: str, url: str, run: int, tell: Callable[[int], None]) -> None:
     """One run from start to stop; `tell` hears up to which time everything is on disk."""
     clock = SteppedClock(wall_us=WALL_US + run * RUN_US, mono_us=BEGIN_US + run * RUN_US)
+    transport = HttpTransport(url)
     reporter = Reporter(
         NODE,
         KEY,
         SimulatedGpus(clock),
         clock,
         spool,
-        HttpTransport(url),
+        transport,
         node_key=NODE_KEY,
         tick_us=TICK_US,
         interval_us=20_000_000,
@@ -73,6 +74,7 @@ def live(spool: str, url: str, run: int, tell: Callable[[int], None]) -> None:
         tell(told_us)
     reporter.stop()
     reporter.close()
+    transport.close()
     tell(clock.now().mono_us)
 
 
