@@ -83,7 +83,7 @@ class Numbers(NamedTuple):
 SIZES = {
     Size.FULL: Numbers(Epoch(1_000_000, 10_000_000), processes=(1, 2, 4)),
     Size.SHORT: Numbers(Epoch(20_000, 200_000), processes=(1, 2, 4)),
-    Size.TINY: Numbers(Epoch(640, 6_400), processes=(2,)),
+    Size.TINY: Numbers(Epoch(640, 6_400), processes=(1,)),
 }
 FULL = SIZES[Size.FULL].epoch
 GOLDEN = {

@@ -18,9 +18,10 @@ from benchmarks.__main__ import BENCHMARKS, Benchmark, table
 from benchmarks.size import Size
 from tests.conftest import Databases
 
-LONG = {"lease_open", "reporter_footprint", "ingest"}
+LONG = {"lease_open", "reporter_footprint", "ingest", "projections"}
 """The first starts the whole server three times, which takes more processor time than all the
-others; the second starts the reporter four times, the third three servers and their load.
+others; the second starts the reporter four times, the third three servers and their load; the last
+makes every view anew.
 """
 
 
