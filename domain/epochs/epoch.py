@@ -360,10 +360,6 @@ def open_adjustments(world: World, epoch: int) -> set[str]:
     return accounts
 
 
-def _or_zero(amount: Amount | None) -> int:
-    return 0 if amount is None else amount.units
-
-
 def _state(world: World, epoch: int) -> Epoch:
     return world.state(stream_of(epoch))
 
