@@ -230,7 +230,7 @@ def share_variables(start: Start) -> dict[str, str]:
     told = {
         "CUDA_VISIBLE_DEVICES": devices,
         "NVIDIA_VISIBLE_DEVICES": devices,
-        "TALLYSTICKLEASE_ID": start.lease_id,
+        "TALLYSTICK_LEASE_ID": start.lease_id,
         "TALLYSTICK_DEVICES": devices,
         "TALLYSTICK_SHARE_PPM": str(start.share_ppm),
         "TALLYSTICK_MEM_PPM": str(start.mem_ppm),
