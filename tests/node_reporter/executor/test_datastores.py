@@ -198,6 +198,21 @@ def test_what_was_opened_is_bound_though_its_name_was_changed_meanwhile(site: Si
     assert (target / "file").read_text() == "given\n"
 
 
+def test_c_36_what_the_owner_mounted_to_be_read_is_not_written(site: Site) -> None:
+    """By a job's output neither: the owner's mount says no, whatever the market says."""
+    out = site.exports / "dir2/out"
+    for words in (["--bind", site.exports / "dir2", out], ["-o", "remount,bind,ro", out]):
+        subprocess.run(["mount", *words], check=True)
+    try:
+        store = StoreMount(**_without_at(told("/dir2/out", "output")))
+        (bound,) = site.stores.open(LEASE, (store,))
+        with pytest.raises(OSError, match="Read-only"):
+            (bound.folder / "new").write_text("x")
+    finally:
+        site.stores.close(LEASE)
+        subprocess.run(["umount", out], check=True)
+
+
 # --- letting go ------------------------------------------------------------------------------
 
 
