@@ -282,6 +282,10 @@ def _hash(value: Any) -> str:
 def told_text(value: Any) -> str:
     if type(value) is not str or len(value) > TEXT_MAX or "\0" in value:
         raise WorkUnreadable(f"needed a text of at most {TEXT_MAX} characters")
+    try:
+        value.encode()  # half of a pair of surrogates is in no file name and on no command line
+    except UnicodeEncodeError:
+        raise WorkUnreadable("needed a text") from None
     return value
 
 
