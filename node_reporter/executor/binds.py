@@ -16,6 +16,7 @@ import ctypes
 import errno
 import os
 import re
+import signal
 import struct
 import subprocess
 import threading
@@ -111,7 +112,8 @@ def bounded(argv: list[str], seconds: float) -> str:
     try:
         _, said = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.kill()
+        # With what it started: `mount.nfs` would go on, and mount it when nobody waits any more.
+        os.killpg(process.pid, signal.SIGKILL)
         assert process.stderr is not None
         process.stderr.close()
         threading.Thread(target=process.wait, daemon=True).start()
