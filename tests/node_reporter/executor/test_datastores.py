@@ -202,7 +202,10 @@ def test_what_was_opened_is_bound_though_its_name_was_changed_meanwhile(site: Si
 def test_c_36_what_the_owner_mounted_to_be_read_is_not_written(site: Site) -> None:
     """By a job's output neither: the owner's mount says no, whatever the market says."""
     out = site.exports / "dir2/out"
-    for words in (["--bind", site.exports / "dir2", out], ["-o", "remount,bind,ro", out]):
+    for words in (
+        ["--bind", str(site.exports / "dir2"), str(out)],
+        ["-o", "remount,bind,ro", str(out)],
+    ):
         subprocess.run(["mount", *words], check=True)
     try:
         store = StoreMount(**_without_at(told("/dir2/out", "output")))

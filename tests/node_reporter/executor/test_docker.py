@@ -64,7 +64,8 @@ def test_what_tells_of_a_container_is_kept_until_the_container_is_gone(
     (tmp_path / "docker").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(docker_module, "END_SECONDS_MAX", 0.3)
-    jobs, said = tmp_path / "jobs", []
+    jobs = tmp_path / "jobs"
+    said: list[str] = []
     (jobs / LEASE / "work").mkdir(parents=True)
     executor = Executor(
         ExecutorSettings(url="", node_id="n", executor="e", executor_key="k", variables={}),
