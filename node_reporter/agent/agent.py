@@ -335,12 +335,13 @@ class Reporter:
     def _flush(self, reason: str, sends_max: int) -> None:
         before = self._clock.now()
         try:
-            if self._fetch_windows():
+            is_told = self._fetch_windows()
+            if is_told:
                 self._unknown_since = None
-            elif reason == "tick" and self._may_wait(before):
+            if not is_told and reason == "tick" and self._may_wait(before):
                 self._checkpoint(before)
-                return
-            self._cut(before, reason)
+            else:
+                self._cut(before, reason)
         except SpoolBlocked as blocked:
             self._hold(before, blocked)
         else:
