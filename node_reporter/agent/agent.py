@@ -337,11 +337,11 @@ class Reporter:
         waits = reason == "tick" and self._may_wait(before)
         try:
             if self._fetch_windows(at_once=not waits):
-                self._unknown_since = None
-            elif waits:
+                self._unknown_since, waits = None, False
+            if waits:
                 self._checkpoint(before)
-                return
-            self._cut(before, reason)
+            else:
+                self._cut(before, reason)
         except SpoolBlocked as blocked:
             self._hold(before, blocked)
         else:
