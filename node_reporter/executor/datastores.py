@@ -199,6 +199,11 @@ class Datastores:
             if wrong:
                 raise NotStarted(f"the datastore {store.name} could not be mounted: {wrong}")
             try:
+                # Looked up by a process that can be left behind first: a server that mounts, and
+                # then does not answer, would hold us in the kernel, with all other work.
+                wrong = bounded(["stat", "--", f"{root}{asked.rstrip('/')}"], MOUNT_SECONDS_MAX)
+                if wrong:
+                    raise NotStarted(f"the datastore {store.name}: {wrong}")
                 with _closing(open_folder(root)) as top:
                     self._bind(top, "/", asked, store, target)
             finally:

@@ -411,6 +411,13 @@ def test_c_36_a_mount_that_fails_ends_the_start_with_the_reason(
     monkeypatch.setattr(datastores, "MOUNT_SECONDS_MAX", 0.3)
     mount.write_text("#!/bin/sh\nexec sleep 60\n")
     assert "took longer than 0.3 s" in declined(here, told(address=NFS))
+    monkeypatch.setattr(datastores, "MOUNT_SECONDS_MAX", 1)
+    mount.write_text(
+        f'#!/bin/sh\nfor target; do :; done\nexec /usr/bin/mount --bind {site.exports}/dir2 "$target"'
+    )
+    (mount.parent / "stat").write_text("#!/bin/sh\nexec sleep 60\n")
+    (mount.parent / "stat").chmod(0o755)
+    assert "stat took longer than 1 s" in declined(here, told(address=NFS)), "it does not answer"
     (mount.parent / "mount.nfs").unlink()
     monkeypatch.setattr(datastores, "HELPER_FOLDERS", "")
     monkeypatch.setenv("PATH", f"{mount.parent}:/usr/bin:/bin")
