@@ -196,6 +196,14 @@ class Containers:
         is_running = found[1] not in ("exited", "dead", "created")
         return Container(is_running, int(found[2]), found[3], int(found[4]))
 
+    def fetch(self, image: str) -> None:
+        """Have an image here. Raises NotStarted."""
+        code, _ = self._ask("image", "inspect", "--format", "{{.Id}}", "--", image)
+        if code != 0:
+            code, said = self._ask("pull", "--quiet", "--", image, seconds=PULL_SECONDS_MAX)
+            if code != 0:
+                raise NotStarted(said)
+
     def start(self, work: EdgeWork, boot_id: str, bound: tuple[Bound, ...]) -> int | None:
         """Its exit code, where the image has no such program; None: it runs. Raises NotStarted."""
         argv = ["run", "--detach", "--init", "--name", self._name, "--restart", "no"]
@@ -329,6 +337,7 @@ class EdgeDevice:
     def _begin(self, work: EdgeWork, before: Container | None) -> None:
         """Raises NotStarted, OSError, Unreachable."""
         if before is not None:
+            self.containers.fetch(work.image)  # until it is here, what runs goes on
             self.containers.stop()
             self.containers.remove()
         bound = self._bound(work)

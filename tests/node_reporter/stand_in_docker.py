@@ -1,8 +1,8 @@
 """A docker client for tests: it really runs the command, on this machine, and knows no image.
 
 It keeps what it was asked in `asked`, its own variables in `environment`, and of its one container
-the process and the labels. With a file `fails` beside them, `run` answers what that holds, as where
-an image cannot be pulled; with `created`, the container was made and has not begun.
+the process and the labels. With a file `fails` beside them, `run` and `pull` answer what that
+holds, as where an image cannot be pulled; with `created`, the container was made and has not begun.
 """
 
 from __future__ import annotations
@@ -23,8 +23,15 @@ KNOWN = HERE / "container.json"
 def main(words: list[str]) -> int:
     with (HERE / "asked").open("a") as asked:
         asked.write(json.dumps(words) + "\n")
-    action = {"run": run, "inspect": inspect, "stop": stop, "rm": remove}[words[0]]
-    return action(words)
+    actions = {"run": run, "inspect": inspect, "stop": stop, "rm": remove}
+    return {**actions, "image": pull, "pull": pull}[words[0]](words)
+
+
+def pull(_words: list[str]) -> int:
+    if not (HERE / "fails").exists():
+        return 0
+    sys.stderr.write((HERE / "fails").read_text())
+    return 1
 
 
 def run(words: list[str]) -> int:

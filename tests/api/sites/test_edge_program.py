@@ -257,6 +257,22 @@ def test_c_34_an_image_that_cannot_be_had_is_tried_again(board: Board) -> None:
     until(device, lambda: board.shown["inference"] == "running", "it begins")
 
 
+def test_c_34_what_runs_goes_on_until_the_next_image_is_there(board: Board) -> None:
+    """It was stopped before: with an image that cannot be had, the device ran nothing."""
+    device = board.boot()
+    device.step()
+    board.deploys(1, STAYS)
+    until(device, lambda: board.printed, "it begins")
+    (board.folder / "fails").write_text("docker: pull access denied\n")
+    board.deploys(2, ["sh", "-c", "echo next; exec sleep 600"], image="other:1")
+    device.step()
+    assert "docker: pull access denied" in board.said
+    assert not (board.folder / "code").exists(), "it is not stopped"
+    (board.folder / "fails").unlink()
+    until(device, lambda: len(board.printed) == 2, "the next one begins")
+    assert board.printed[1] == "next"
+
+
 def test_c_34_the_container_has_its_model_its_board_and_its_values_by_name(
     board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:

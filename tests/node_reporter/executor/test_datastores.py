@@ -412,9 +412,8 @@ def test_c_36_a_mount_that_fails_ends_the_start_with_the_reason(
     mount.write_text("#!/bin/sh\nexec sleep 60\n")
     assert "took longer than 0.3 s" in declined(here, told(address=NFS))
     monkeypatch.setattr(datastores, "MOUNT_SECONDS_MAX", 1)
-    mount.write_text(
-        f'#!/bin/sh\nfor target; do :; done\nexec /usr/bin/mount --bind {site.exports}/dir2 "$target"'
-    )
+    binds_it = f'exec /usr/bin/mount --bind {site.exports}/dir2 "$target"'
+    mount.write_text(f"#!/bin/sh\nfor target; do :; done\n{binds_it}\n")
     (mount.parent / "stat").write_text("#!/bin/sh\nexec sleep 60\n")
     (mount.parent / "stat").chmod(0o755)
     assert "stat took longer than 1 s" in declined(here, told(address=NFS)), "it does not answer"
