@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from api.backup.programs import Programs
     from api.backup.proof import Proof
     from api.settings import Settings
-    from ledger.tree.checkpoint import Checkpoint, VerifierKey
+    from ledger.tree.checkpoint import Checkpoint
 
 commands = top_level()
 
@@ -48,7 +48,10 @@ Label = Annotated[
 Root = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A signed head that another person kept.")
 ]
-Key = Annotated[str | None, typer.Option(help="The log's verifier key, from another source.")]
+Key = Annotated[
+    str | None,
+    typer.Option(help="A verifier key of the log, from another source: who signed the heads."),
+]
 Postgres = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Programs of another PostgreSQL than the embedded one."),
@@ -206,6 +209,7 @@ def _restore(
     from api.backup import restoring
     from api.backup.programs import Programs
     from api.process.embedded_postgres import EmbeddedPostgres
+    from ledger.tree.checkpoint import parse_verifier_key
 
     archive, known = _archive(folder), _remembered(settings)
     started = perf_counter()
@@ -216,7 +220,7 @@ def _restore(
     chain = archive.chain(label, until_us)
     origin = settings.log_origin
     signed = _heads(archive, chain[-1], origin, outside[0], with_signer=until is None)
-    kept = _signed_note(outside[0], outside[1] or chain[-1].log_key)
+    key = None if outside[1] is None else parse_verifier_key(outside[1])
     _require_whole(archive, chain, programs)
     checked = perf_counter()
     with stages() as stage:
@@ -236,7 +240,8 @@ def _restore(
                 chain[-1],
                 signed if until else [*signed, *known],
                 known,
-                kept,
+                note=_signed_note(outside[0]),
+                key=key,
                 stage=stage,
                 with_views=views,
             )
@@ -310,12 +315,10 @@ def _heads(
     return found
 
 
-def _signed_note(root: Path | None, key: str) -> tuple[str, VerifierKey] | None:
-    """The head that was given, where it is signed, with a key of the log, where one is known."""
-    from ledger.tree.checkpoint import parse_verifier_key
-
-    note_text = "" if root is None else root.read_text(encoding="utf-8")
-    return (note_text, parse_verifier_key(key)) if key and "\n\n" in note_text else None
+def _signed_note(root: Path | None) -> str | None:
+    """The head that was given, where it is signed."""
+    told = "" if root is None else root.read_text(encoding="utf-8")
+    return told if "\n\n" in told else None
 
 
 def _check_all(archive: Archive, *, as_json: bool) -> None:
