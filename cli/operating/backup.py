@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from api.backup.programs import Programs
     from api.backup.proof import Proof
     from api.settings import Settings
-    from ledger.tree.checkpoint import Checkpoint
+    from ledger.tree.checkpoint import Checkpoint, VerifierKey
 
 commands = top_level()
 
@@ -209,7 +209,6 @@ def _restore(
     from api.backup import restoring
     from api.backup.programs import Programs
     from api.process.embedded_postgres import EmbeddedPostgres
-    from ledger.tree.checkpoint import parse_verifier_key
 
     archive, known = _archive(folder), _remembered(settings)
     started = perf_counter()
@@ -218,9 +217,8 @@ def _restore(
     programs = Programs(postgres, durable=durable)
     restoring.require_room(data_dir)
     chain = archive.chain(label, until_us)
-    origin = settings.log_origin
-    signed = _heads(archive, chain[-1], origin, outside[0], with_signer=until is None)
-    key = None if outside[1] is None else parse_verifier_key(outside[1])
+    signed = _heads(archive, chain[-1], settings.log_origin, outside[0], with_signer=until is None)
+    key = _verifier(outside[1])
     _require_whole(archive, chain, programs)
     checked = perf_counter()
     with stages() as stage:
@@ -319,6 +317,12 @@ def _signed_note(root: Path | None) -> str | None:
     """The head that was given, where it is signed."""
     told = "" if root is None else root.read_text(encoding="utf-8")
     return told if "\n\n" in told else None
+
+
+def _verifier(key: str | None) -> VerifierKey | None:
+    from ledger.tree.checkpoint import parse_verifier_key
+
+    return None if key is None else parse_verifier_key(key)
 
 
 def _check_all(archive: Archive, *, as_json: bool) -> None:

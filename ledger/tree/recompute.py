@@ -62,8 +62,6 @@ def recompute(
     reports = 0
     with conn.transaction():
         conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        for size, root in kept.heads(conn):
-            wanted.setdefault(size, set()).add(root)
         heads = _tree_heads(conn, problems)
         problems += kept.strangers(conn)
         beside = kept.Beside.read(conn)
@@ -102,12 +100,19 @@ def _walk(
     """One log; the number of its rows up to the first wrong one."""
     log, is_market = head.log, head.log == trees.MARKET
     name = "market" if is_market else f"usage/{log}"
+    stored = kept.heads(conn) if is_market else iter(())
+    due = next(stored, None)
     walk = Walk(GENESIS_MARKET if is_market else genesis_usage(log))
     tiling, lane = kept.Tiling(log, head.size), kept.Lane(log)
 
     def look() -> None:
         """What is said of the log at the size that was reached."""
+        nonlocal due
         size, root = walk.position, walk.tree.root
+        while due is not None and due[0] <= size:
+            if due != (size, root()):
+                problems.append(f"{name}: the signed head of {due[0]} facts has another root here")
+            due = next(stored, None)
         if size == head.size and root() != head.root:
             problems.append(f"{name}: its tree of {size} has another root than its rows")
         if size in wanted and wanted[size] != {root()}:
@@ -133,6 +138,8 @@ def _walk(
         problems.append(f"{name}: the rows end at {walk.position}, and its head says otherwise")
     if head.size > walk.position:
         problems.append(f"{name}: its tree has {head.size} leaves, the log {walk.position} rows")
+    if due is not None:
+        problems.append(f"{name}: a head of {due[0]} facts was signed, and they are not here")
     if pinned is not None and pinned[0] > walk.position:
         problems.append(f"{name}: {pinned[0] - walk.position} reports are missing: a pin has them")
     problems += [f"{name}: {fault}" for fault in tiling.faults(conn, beside)]
