@@ -95,7 +95,7 @@ ALL = (
     Suite(
         "reporter-kills",
         "tests.node_reporter.reports.test_kill",
-        "a reporter killed before 12 statements of its spool",
+        "a reporter killed before up to 12 drawn statements of its spool",
         short=1,
         one_pass=20,
         seconds=7,
