@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -55,10 +56,12 @@ def recompute(
     """Walk both logs. `signed`: heads from outside that must all be here; `known`: such as may be
     of a later time than these rows, and must agree where they are not.
     """
-    wanted: dict[int, set[bytes]] = {}
-    for head in (*signed, *known):
-        wanted.setdefault(head.size, set()).add(head.root)
-    problems: list[str] = []
+    wanted: dict[int, bytes] = {}
+    problems = [
+        f"market: two heads of {head.size} facts are known from outside"
+        for head in chain(signed, known)
+        if wanted.setdefault(head.size, head.root) != head.root
+    ]
     reports = 0
     with conn.transaction():
         conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -94,7 +97,7 @@ def _walk(
     head: trees.TreeHead,
     beside: kept.Beside,
     problems: list[str],
-    wanted: dict[int, set[bytes]],
+    wanted: dict[int, bytes],
     pinned: tuple[int, bytes, bytes] | None = None,
 ) -> int:
     """One log; the number of its rows up to the first wrong one."""
@@ -115,7 +118,7 @@ def _walk(
             due = next(stored, None)
         if size == head.size and root() != head.root:
             problems.append(f"{name}: its tree of {size} has another root than its rows")
-        if size in wanted and wanted[size] != {root()}:
+        if size in wanted and wanted[size] != root():
             problems.append(f"{name}: the first {size} facts are not those that were signed")
         if pinned is not None and size == pinned[0] and (walk.head, root()) != pinned[1:]:
             problems.append(f"{name}: the first {size} reports are not those that were pinned")

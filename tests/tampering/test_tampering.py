@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -295,6 +296,14 @@ def test_a_head_that_was_signed_of_facts_that_are_gone_is_told(scene: Scene) -> 
         assert "was signed, and they are not here" in problem
     finally:
         scene.restore(LOGS)
+
+
+def test_two_heads_of_one_size_are_a_fork_whichever_of_them_is_here(scene: Scene) -> None:
+    forked = replace(scene.head, root=bytes(32))
+    later = [replace(one, size=scene.head.size + 1) for one in (scene.head, forked)]
+    for signed, known in (([scene.head], [forked]), ([forked], [scene.head]), ([], later)):
+        problems = recompute.recompute(scene.market, signed, known).problems
+        assert any("two heads of" in one for one in problems), (signed, known)
 
 
 def test_a_line_of_the_books_beside_those_of_the_fact_is_told(scene: Scene) -> None:
