@@ -19,6 +19,7 @@ import pytest
 
 from tests.mutation.operators import Mutant, mutants_of, mutated, path_of
 from tests.mutation.running import OPTIONS, SameExamples
+from tests.mutation.trial import BROKEN
 
 
 class _Loader(SourceFileLoader):
@@ -50,7 +51,8 @@ def main(root: Path) -> int:
     sys.path.insert(0, str(root))
     if (which := asked["mutant"]) is not None:
         if which["module"] in sys.modules:
-            sys.exit(f"{which['module']} is known here already: it would run unchanged")
+            sys.stderr.write(f"{which['module']} is known already, and would run unchanged")
+            return BROKEN
         mutant = mutants_of(root, which["module"])[which["number"]]
         sys.meta_path.insert(0, _Finder(root, mutant))
     return int(pytest.main([*OPTIONS, "-x", "-rfE", *asked["tests"]], plugins=[SameExamples()]))

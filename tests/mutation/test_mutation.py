@@ -95,6 +95,16 @@ def test_tests_that_cannot_be_run_kill_none(tmp_path: Path) -> None:
         assert " 1 survived" in told, name
 
 
+def test_a_mutant_with_which_pytest_cannot_begin_is_killed(tmp_path: Path) -> None:
+    """What all tests import refuses it."""
+    (tmp_path / "toy.py").write_text(TOY, "utf-8")
+    (tmp_path / "test_toy.py").write_text("from toy import fee\n\n\ndef test():\n    fee(0)\n")
+    run(tmp_path, "--module", "toy", "--tests", "test_toy.py")
+    (tmp_path / "conftest.py").write_text("import toy\n\nassert toy.LIMIT == 14\n", "utf-8")
+    told = run(tmp_path, "--module", "toy", "--tests", "test_toy.py", "--fresh", "test_toy.py")
+    assert "killed: status 4" in told
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_the_modules_of_money_are_there(module: str) -> None:
     assert path_of(ROOT, module).is_file()

@@ -32,10 +32,10 @@ TEST_S, TIMES = 2.0, 12.0
 WAITING = 20
 """A second of processor time is so many at most: whoever waits for ever is stopped, too."""
 FRESH_TESTS_MAX = 300
-NOTICED = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
-"""A test failed, or its file could not be imported. Anything else is a mistake of the call."""
 KILLED, SURVIVED, UNJUDGED = "killed", "survived", "not judged"
 """The last: what noticed it fails without the mutant, too, or could not be run at all."""
+BROKEN = 70
+"""The status of `tests.mutation.fresh` where it could not change the module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,34 +220,41 @@ def fresh(root: Path, mutant: Mutant, tests: Sequence[str]) -> Verdict:
     began, some = time.monotonic(), tests[:FRESH_TESTS_MAX]
     assert some, "without a name pytest would run everything"
     result, why, failed = _in_process(root, some, mutant)
-    if result == KILLED and not _passes_unchanged(root, failed):
+    if result == KILLED and not _pass_unchanged_in_process(root, failed or tuple(some), not failed):
         result, why = UNJUDGED, f"fails without the mutant: {why}"
     return Verdict(result, why, len(some), len(tests), round(time.monotonic() - began, 2))
 
 
 @functools.cache
-def _passes_unchanged(root: Path, test: str) -> bool:
-    return _in_process(root, [test], None)[0] == SURVIVED
+def _pass_unchanged_in_process(root: Path, tests: tuple[str, ...], is_found: bool) -> bool:
+    """Whether they pass, or only whether they are there and can be read, if `is_found`."""
+    return _in_process(root, tests, None, is_found=is_found)[0] == SURVIVED
 
 
-def _in_process(root: Path, tests: Sequence[str], mutant: Mutant | None) -> tuple[str, str, str]:
-    """Result, why, and the test or the file that failed. None: with the modules as they are."""
+def _in_process(
+    root: Path, tests: Sequence[str], mutant: Mutant | None, *, is_found: bool = False
+) -> tuple[str, str, tuple[str, ...]]:
+    """Result, why, and the test or the file that failed; none where pytest could not even begin, as
+    when what all tests import is broken. None: with the modules as they are.
+    """
     which = None if mutant is None else {"module": mutant.module, "number": mutant.number}
+    options = ["--collect-only", "-q"] if is_found else []
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tests.mutation.fresh", str(root)],
-            input=json.dumps({"mutant": which, "tests": tests}),
+            input=json.dumps({"mutant": which, "tests": [*options, *tests]}),
             text=True,
             capture_output=True,
             timeout=MUTANT_S * WAITING,
             cwd=root,
         )
     except subprocess.TimeoutExpired:
-        return SURVIVED, "time was up", ""
+        return SURVIVED, "time was up", ()
     if done.returncode == pytest.ExitCode.OK:
-        return SURVIVED, "", ""
+        return SURVIVED, "", ()
     for line in done.stdout.splitlines():
-        if line.startswith(("FAILED ", "ERROR ")) and done.returncode in NOTICED:
-            return KILLED, line, line.split(" ", 1)[1].split(" - ", 1)[0]
+        if line.startswith(("FAILED ", "ERROR ")):
+            return KILLED, line, (line.split(" ", 1)[1].split(" - ", 1)[0],)
     said = (done.stderr or done.stdout).strip().splitlines()
-    return UNJUDGED, f"status {done.returncode}: {said[-1] if said else 'nothing was said'}", ""
+    why = f"status {done.returncode}: {said[-1] if said else 'nothing was said'}"
+    return UNJUDGED if done.returncode == BROKEN else KILLED, why, ()
