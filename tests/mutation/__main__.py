@@ -97,7 +97,11 @@ class Run:
             if time.monotonic() > self.until:
                 say(f"time is up; {len(self._todo) - number + 1} are left for the next run")
                 break
-            self._record.add(mutant, verdict := self._tried(mutant, code, reach, items))
+            verdict = self._tried(mutant, code, reach, items)
+            if verdict.result == trial.UNJUDGED:
+                say(f"{number}/{len(self._todo)} {unjudged(mutant, verdict)}")
+                continue
+            self._record.add(mutant, verdict)
             if verdict.result == trial.SURVIVED:
                 say(f"{number}/{len(self._todo)} {told(mutant)}")
         return True
@@ -128,12 +132,19 @@ def told(mutant: Mutant) -> str:
     )
 
 
+def unjudged(mutant: Mutant, verdict: trial.Verdict) -> str:
+    return f"not judged: {mutant.module}:{mutant.line} {mutant.change}: {verdict.why}"
+
+
 def tried_fresh(asked: argparse.Namespace, todo: Sequence[Mutant], record: Record) -> None:
     until = time.monotonic() + asked.seconds
     for mutant in todo:
         if time.monotonic() > until:
             break
         verdict = trial.fresh(asked.root, mutant, asked.fresh)
+        if verdict.result == trial.UNJUDGED:
+            say(unjudged(mutant, verdict))
+            continue
         record.add(mutant, verdict)
         say(told(mutant) if verdict.result == trial.SURVIVED else f"killed: {verdict.why}")
 
@@ -165,7 +176,8 @@ def main(arguments: Sequence[str]) -> int:
             say(told(one))
     say(
         f"{state}, seed {asked.seed}: {counts.sites} places, {counts.chosen} drawn, "
-        f"{counts.killed} killed, {counts.survived} survived, {counts.equivalent} equivalent: "
+        f"{counts.killed} killed, {counts.survived} survived, {counts.equivalent} equivalent, "
+        f"{counts.left} not tried: "
         f"{counts.rate_ppm / 10_000:.1f} % of {counts.killed + counts.survived}"
     )
     if not asked.module and not asked.at:

@@ -1,6 +1,7 @@
 """`python -m tests.mutation.fresh ROOT`: a mutant in a process that never saw it as it is.
 
-Which, and its tests, are told on standard input as JSON. The status is that of pytest.
+Which, and its tests, are told on standard input as JSON; no mutant: the modules as they are. The
+status is that of pytest.
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ class _Finder(MetaPathFinder):
 
 def main(root: Path) -> int:
     asked = json.load(sys.stdin)
-    mutant = mutants_of(root, asked["module"])[asked["number"]]
-    assert asked["module"] not in sys.modules, "it must not be known before"
     sys.path.insert(0, str(root))
-    sys.meta_path.insert(0, _Finder(root, mutant))
+    if (which := asked["mutant"]) is not None:
+        if which["module"] in sys.modules:
+            sys.exit(f"{which['module']} is known here already: it would run unchanged")
+        mutant = mutants_of(root, which["module"])[which["number"]]
+        sys.meta_path.insert(0, _Finder(root, mutant))
     return int(pytest.main([*OPTIONS, "-x", "-rfE", *asked["tests"]], plugins=[SameExamples()]))
 
 
