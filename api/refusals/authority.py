@@ -144,5 +144,7 @@ SENTENCES: dict[Reason, Sentence] = {
         INVALID,
         "The old key of the log may sign beside the new one until {latest_us:time}, for 90 days. "
         "Give fewer `--overlap-days`.",
+        "The old key of the log may sign beside the new one for 90 days. Give fewer "
+        "`--overlap-days`.",
     ),
 }

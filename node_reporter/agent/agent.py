@@ -334,13 +334,14 @@ class Reporter:
 
     def _flush(self, reason: str, sends_max: int) -> None:
         before = self._clock.now()
+        waits = reason == "tick" and self._may_wait(before)
         try:
-            if self._fetch_windows():
-                self._unknown_since = None
-            elif reason == "tick" and self._may_wait(before):
+            if self._fetch_windows(at_once=not waits):
+                self._unknown_since, waits = None, False
+            if waits:
                 self._checkpoint(before)
-                return
-            self._cut(before, reason)
+            else:
+                self._cut(before, reason)
         except SpoolBlocked as blocked:
             self._hold(before, blocked)
         else:
@@ -440,9 +441,11 @@ class Reporter:
             boot_minus_mono_us=last.at.boot_us - last.at.mono_us,
         )
 
-    def _fetch_windows(self) -> bool:
-        """Whether the server told which leases there are."""
-        if not self.delivery.is_due():
+    def _fetch_windows(self, *, at_once: bool) -> bool:
+        """Whether the server told which leases there are. `at_once`: asked before the waiting time
+        after the last failure is over, which may be longer than rows stay open.
+        """
+        if not (at_once or self.delivery.is_due()):
             return False
         try:
             windows = self._client.assignments()

@@ -2,7 +2,7 @@
 
     open_below(folder, path)  is in the folder, whatever links and `..` lie on the way
     bind(opened, target)      what is bound is what was opened; it has no programs, no devices, and
-                              is not written where that is not allowed
+                              is not written where that is not allowed, by us or by its owner
 
 A name that was looked at and then used can be changed between the two by other work that may write
 there. So a folder is opened once, with `RESOLVE_BENEATH`: a link that stays below is followed, one
@@ -16,6 +16,7 @@ import ctypes
 import errno
 import os
 import re
+import signal
 import struct
 import subprocess
 import threading
@@ -60,6 +61,8 @@ def open_below(folder: int, path: str) -> int:
 
 def bind(folder: int, target: Path, *, read_only: bool) -> None:
     """What is open appears at a folder too, with less rights. Raises OSError."""
+    # A bind mount has rights of its own: what its owner mounted to be read stays so.
+    read_only = read_only or bool(os.fstatvfs(folder).f_flag & os.ST_RDONLY)
     _mount(f"/proc/self/fd/{folder}", target, _BIND)
     _mount(None, target, _PRIVATE)
     less = _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS | (_READ_ONLY if read_only else 0)
@@ -109,7 +112,8 @@ def bounded(argv: list[str], seconds: float) -> str:
     try:
         _, said = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.kill()
+        # With what it started: `mount.nfs` would go on, and mount it when nobody waits any more.
+        os.killpg(process.pid, signal.SIGKILL)
         assert process.stderr is not None
         process.stderr.close()
         threading.Thread(target=process.wait, daemon=True).start()

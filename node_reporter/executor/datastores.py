@@ -48,6 +48,7 @@ MOUNT_SECONDS_MAX = 30.0
 INPUT = "input"
 OPTIONS = "nosuid,nodev,noexec"
 HELPER_FOLDERS = "/sbin:/usr/sbin"
+CHECK = "check"
 _LOGIN = ".login-"
 
 
@@ -110,7 +111,7 @@ class Datastores:
     def __init__(self, settings: StoreSettings, folder: Path, user: JobUser | None = None) -> None:
         """`folder`: of ours alone; nothing in it is ever removed but mounts and empty folders."""
         self._settings = settings
-        self._folder = folder
+        self._folder = folder.resolve()  # the kernel lists mounts by it
         self._user = user
 
     def check(self) -> None:
@@ -118,10 +119,8 @@ class Datastores:
         self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         for address, named in self._settings.folders.items():
             self._require_apart(address, named)
-        left = self._sweep()
-        if left:
-            raise StoreUnusable(f"{left}: left behind by an earlier executor")
-        target = self._folder / "check"
+        self.sweep()
+        target = self._folder / CHECK
         target.mkdir(mode=0o700)
         try:
             with _closing(open_folder(self._folder)) as opened:
@@ -244,16 +243,24 @@ class Datastores:
                 return f"{target} could not be removed: {error.strerror}"
         return ""
 
-    def _sweep(self) -> str:
-        """Let go of what an executor that was killed left behind; what could not be, or nothing."""
+    def sweep(self) -> None:
+        """Let go of what an executor that was killed left behind. Raises StoreUnusable."""
+        if not self._folder.is_dir():
+            return
         for login in self._folder.glob(f"{_LOGIN}*"):
             login.unlink(missing_ok=True)
-        for mounted in mounted_below(self._folder):
-            wrong = unmount(mounted, MOUNT_SECONDS_MAX)
-            if wrong:
-                return f"{mounted} could not be unmounted: {wrong}"
-        wrongs = [self.close(place.name) for place in sorted(self._folder.iterdir())]
-        return "; ".join(wrong for wrong in wrongs if wrong)
+        wrongs = [
+            f"{mounted} could not be unmounted: {wrong}"
+            for mounted in mounted_below(self._folder)
+            if (wrong := unmount(mounted, MOUNT_SECONDS_MAX))
+        ]
+        if not wrongs:
+            wrongs = [self.close(place.name) for place in sorted(self._folder.iterdir())]
+            with suppress(OSError):
+                (self._folder / CHECK).rmdir()
+        left = "; ".join(wrong for wrong in wrongs if wrong)
+        if left:
+            raise StoreUnusable(f"{left}: left behind by an earlier executor")
 
     def _require_apart(self, address: str, named: Path) -> None:
         """Raises StoreUnusable: no folder, the whole machine, or what the executor keeps."""

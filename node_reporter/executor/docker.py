@@ -199,15 +199,19 @@ class DockerRunner:
         """A container is its server's child: it outlives an executor that was killed."""
         docker = shutil.which("docker")
         assert docker is not None, "it was checked"
-        subprocess.run(  # noqa: S603
-            [docker, "rm", "--force", name_of(lease_id)],
-            check=False,
-            timeout=END_SECONDS_MAX,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        try:
+            done = subprocess.run(  # noqa: S603
+                [docker, "rm", "--force", name_of(lease_id)],
+                check=False,
+                capture_output=True,
+                timeout=END_SECONDS_MAX,
+                env=self._environment,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise NotStarted(f"docker does not answer: {error}") from error
+        said = done.stderr.decode(errors="replace").strip()
+        if done.returncode != 0 and "no such" not in said.lower():
+            raise NotStarted(f"docker: {said}")
 
     def start(self, grant: Grant) -> DockerRun:
         docker = shutil.which("docker")

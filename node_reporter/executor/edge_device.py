@@ -29,6 +29,7 @@ from node_reporter.executor.docker import CLIENTS_OWN
 from node_reporter.executor.runner import Bound, NotStarted
 from node_reporter.executor.work import (
     WorkUnreadable,
+    is_variable,
     told_items,
     told_stores,
     told_text,
@@ -41,6 +42,7 @@ ASK_SECONDS_MAX = 30
 PULL_SECONDS_MAX = 3_600
 STOP_S = 10
 REFUSED = (400, 404, 409, 422)
+REMOVED = "device_unknown"
 MODEL = "/model"
 DEVICE_LABEL, BOOT_LABEL = "tallystick.edge", "tallystick.boot"
 DEPLOYMENT_LABEL = "tallystick.deployment"
@@ -49,6 +51,8 @@ TEGRA = "/dev/nvmap"
 VIDEO = ("/dev/video*", "/dev/media*", "/dev/v4l2-*")
 _STATE = re.compile(r"(\w+) (\d+) ([0-9A-Za-z-]+) (\d+)")
 _DAEMON, _NO_PROGRAM = 125, (126, 127)
+_MACHINES_OWN = re.compile(r"(LD_|DOCKER_|GCONV|GLIBC|GO|SSL_).*|.*_PROXY", re.IGNORECASE)
+"""Variables by which the docker client or its loader would do something else, as root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +93,19 @@ def parse_work(document: Any) -> EdgeWork | None:
             checkpoints=told_texts(work["checkpoints"]),
             keys=told_texts(work["keys"]),
             environment={
-                told_text(one["name"]): told_text(one["value"])
+                _variable(one["name"]): told_text(one["value"])
                 for one in told_items(run["environment"])
             },
             stores=told_stores(None if mount is None else [mount]),
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise WorkUnreadable(repr(error)) from error
+
+
+def _variable(value: Any) -> str:
+    if type(value) is not str or not is_variable(value):
+        raise WorkUnreadable("needed the name of a variable")
+    return value
 
 
 class EdgeClient:
@@ -111,12 +121,16 @@ class EdgeClient:
         }
 
     def work(self, boot_id: str) -> EdgeWork | None:
-        """None: nothing, also of a device that was removed. Raises Unreachable, WorkUnreadable."""
+        """None: nothing, also of a device that was removed. Raises Unreachable, WorkUnreadable.
+
+        Only our server's word for a removed device ends what runs: 404 is also the answer of a
+        proxy with no server behind it, and of a datastore that was removed.
+        """
         path = f"{self._path}/work?boot_id={boot_id}"
         answer = self._transport.request("GET", path, self._headers, None)
         if answer.status in (401, 403):
             raise WorkUnreadable("the key is not good here")
-        if answer.status == 404:
+        if answer.status == 404 and _code_of(answer.body) == REMOVED:
             return None
         if answer.status != 200:
             raise Unreachable(f"answered {answer.status}")
@@ -134,6 +148,15 @@ class EdgeClient:
         answer = self._transport.request("POST", path, headers, body)
         if not (200 <= answer.status < 300 or answer.status in REFUSED):
             raise Unreachable(f"answered {answer.status}")
+
+
+def _code_of(body: bytes) -> object:
+    """Which problem an answer tells of; None: it is no problem of our server."""
+    try:
+        document = parsed(body)
+    except ValueError:
+        return None
+    return document.get("code") if isinstance(document, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +188,11 @@ class Containers:
         found = _STATE.fullmatch(said)
         if found is None:
             raise NotStarted(f"{self._name} is no container of ours")
+        if (found[1], found[2]) == (
+            "created",
+            "0",
+        ):  # made, and never begun: we were ended meanwhile
+            return Container(False, 0, "", 0)
         is_running = found[1] not in ("exited", "dead", "created")
         return Container(is_running, int(found[2]), found[3], int(found[4]))
 
@@ -183,13 +211,12 @@ class Containers:
         for one in bound:
             argv += ["--volume", f"{one.folder}:{one.path}{':ro' if one.read_only else ''}"]
             argv += ["--workdir", MODEL] if one.path == MODEL else []
-        variables = {
-            name: value for name, value in work.variables.items() if name not in CLIENTS_OWN
-        }
-        for name in sorted(variables):
+        told, by_name = _handed_over(work.variables)
+        argv += ["--env-file", "/dev/stdin"]
+        for name in sorted(by_name):
             argv += ["--env", name]
         argv += ["--", work.image, *work.command]
-        code, said = self._ask(*argv, seconds=PULL_SECONDS_MAX, variables=variables)
+        code, said = self._ask(*argv, seconds=PULL_SECONDS_MAX, told=told, variables=by_name)
         if code in _NO_PROGRAM:
             return code
         if code != 0:
@@ -207,22 +234,44 @@ class Containers:
         self,
         *words: str,
         seconds: int = ASK_SECONDS_MAX,
+        told: str = "",
         variables: Mapping[str, str] | None = None,
     ) -> tuple[int, str]:
-        """The code and the last line; its own variables come last, so that none is replaced."""
+        """The code and the last line; its own variables come last, so that none is replaced. `told`
+        is on its standard input.
+        """
         try:
             done = subprocess.run(  # noqa: S603
                 ["docker", *words],  # noqa: S607
                 check=False,
                 capture_output=True,
                 timeout=seconds,
+                input=told.encode(),
                 env={**(variables or {}), **self._environment},
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NotStarted(f"docker: {error}") from error
-        told = done.stdout if done.returncode == 0 else done.stderr
-        lines = told.decode(errors="replace").strip().splitlines()
+        printed = done.stdout if done.returncode == 0 else done.stderr
+        lines = printed.decode(errors="replace").strip().splitlines()
         return done.returncode, lines[-1] if lines else f"docker {words[0]}: {done.returncode}"
+
+
+def _handed_over(variables: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """A file of variables, and those of several lines, which such a file cannot hold: they go
+    through the client's own environment. So the owner of a configuration does not tell the client
+    itself what to load (`LD_PRELOAD`) or whom to ask. Raises NotStarted.
+    """
+    lines, by_name = [], {}
+    for name, value in sorted(variables.items()):
+        if name in CLIENTS_OWN:  # the image brings its own
+            continue
+        if not {"\n", "\r"} & set(value):
+            lines.append(f"{name}={value}\n")
+        elif _MACHINES_OWN.fullmatch(name) is None:
+            by_name[name] = value
+        else:
+            raise NotStarted(f"the variable {name} cannot have several lines")
+    return "".join(lines), by_name
 
 
 def board_arguments() -> list[str]:
@@ -295,7 +344,10 @@ class EdgeDevice:
         """
         bound: tuple[Bound, ...] = ()
         if confined_rule(work.model) is None and (self.models / work.model).is_dir():
-            bound = (Bound((self.models / work.model).resolve(), MODEL, True),)
+            code = (self.models / work.model).resolve()
+            if not code.is_relative_to(self.models.resolve()):
+                raise NotStarted(f"the model {work.model} leads out of {self.models}")
+            bound = (Bound(code, MODEL, True),)
         if work.stores and self.stores is None:
             raise NotStarted("this device mounts no datastores")
         if self.stores is not None:

@@ -178,8 +178,12 @@ class Executor:
         for folder in sorted(left):
             if LEASE.fullmatch(folder.name) is None:
                 continue
-            for runner in self._runners:
-                runner.forget(folder.name)
+            try:
+                for runner in self._runners:
+                    runner.forget(folder.name)
+            except NotStarted as error:
+                self._tell(f"{folder.name}, left by an executor that was killed, stays: {error}")
+                continue
             group = Group.make(CGROUPS, f"tallystick-{folder.name}")
             if group is not None:
                 group.end()
@@ -380,6 +384,8 @@ class Executor:
         others = (one for one in self.jobs.values() if one is not job)
         if any(one.held_port == job.held_port for one in others):
             raise NotStarted(f"port {job.held_port} is another job's here")
+        if self._allowed.network and answers(job.start.reserved.port):
+            raise NotStarted(f"port {job.held_port} is taken on this machine by another program")
 
     def _publish(self, job: Job) -> None:
         """Tell the network the name that is reserved for it, or its log why not."""

@@ -132,5 +132,7 @@ class Runner(Protocol):
         ...
 
     def forget(self, lease_id: str) -> None:
-        """End what runs of a lease whose executor was killed; nothing to end is well too."""
+        """End what runs of a lease whose executor was killed; nothing to end is well too. Raises
+        NotStarted, where it could not be ended.
+        """
         ...

@@ -170,10 +170,12 @@ class Group:
         self.remove()
 
     def _processes(self) -> list[int]:
+        """Those that we can see: one outside of our namespace reads as 0, which is ourselves."""
         try:
-            return [int(line) for line in (self.memory / "cgroup.procs").read_text().split()]
+            told = (self.memory / "cgroup.procs").read_text().split()
         except OSError:
             return []
+        return [pid for pid in map(int, told) if pid > 0]
 
 
 def groups_of(pid: int, container: str, proc: Path = Path("/proc")) -> dict[str, str]:

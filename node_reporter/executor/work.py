@@ -230,7 +230,7 @@ def share_variables(start: Start) -> dict[str, str]:
     told = {
         "CUDA_VISIBLE_DEVICES": devices,
         "NVIDIA_VISIBLE_DEVICES": devices,
-        "TALLYSTICKLEASE_ID": start.lease_id,
+        "TALLYSTICK_LEASE_ID": start.lease_id,
         "TALLYSTICK_DEVICES": devices,
         "TALLYSTICK_SHARE_PPM": str(start.share_ppm),
         "TALLYSTICK_MEM_PPM": str(start.mem_ppm),
@@ -282,6 +282,10 @@ def _hash(value: Any) -> str:
 def told_text(value: Any) -> str:
     if type(value) is not str or len(value) > TEXT_MAX or "\0" in value:
         raise WorkUnreadable(f"needed a text of at most {TEXT_MAX} characters")
+    try:
+        value.encode()  # half of a pair of surrogates is in no file name and on no command line
+    except UnicodeEncodeError:
+        raise WorkUnreadable("needed a text") from None
     return value
 
 

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if sys.platform != "linux":
         raise RunnerUnusable("an edge device runs Linux")
-    from node_reporter.executor.datastores import Datastores
+    from node_reporter.executor.datastores import Datastores, StoreSettings
     from node_reporter.executor.edge_device import Containers, EdgeClient, EdgeDevice
     from node_reporter.executor.volume_store import StoreUnusable
 
@@ -57,7 +57,9 @@ def run(options: argparse.Namespace) -> int:
     stop = _asked_to_stop(options.seconds)
     with closing(transport), executor_state.only_one(folder):
         try:
-            if stores is not None:
+            if stores is None:
+                Datastores(StoreSettings(), folder.mounts).sweep()
+            else:
                 stores.check()
         except StoreUnusable as error:
             raise RunnerUnusable(str(error)) from error

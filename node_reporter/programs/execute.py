@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     if sys.platform != "linux":
         raise RunnerUnusable("the executor needs Linux")
     from node_reporter.executor.client import ExecutorClient
-    from node_reporter.executor.datastores import Datastores
+    from node_reporter.executor.datastores import Datastores, StoreSettings
     from node_reporter.executor.executor import Executor
     from node_reporter.executor.sandbox import job_user
     from node_reporter.executor.volume_store import StoreUnusable
@@ -114,7 +114,9 @@ def run(options: argparse.Namespace) -> int:
     with only_one(folder):
         executor.take_over()
         try:
-            if stores is not None:
+            if stores is None:
+                Datastores(StoreSettings(), folder.mounts).sweep()
+            else:
                 stores.check()
                 _tell("work mounts the datastores that datastores.toml allows")
             until_stopped(executor, options.every / 1_000, options.seconds)

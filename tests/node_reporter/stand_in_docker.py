@@ -1,7 +1,8 @@
 """A docker client for tests: it really runs the command, on this machine, and knows no image.
 
-It keeps what it was asked in `asked`, and of its one container the process and the labels. With a
-file `fails` beside them, `run` answers what that holds, as where an image cannot be pulled.
+It keeps what it was asked in `asked`, its own variables in `environment`, and of its one container
+the process and the labels. With a file `fails` beside them, `run` answers what that holds, as where
+an image cannot be pulled; with `created`, the container was made and has not begun.
 """
 
 from __future__ import annotations
@@ -33,11 +34,15 @@ def run(words: list[str]) -> int:
     assert not KNOWN.exists(), "its name is taken"
     at = words.index("--")
     named = [words[i + 1] for i in range(at) if words[i] == "--env"]
+    reads_file = "--env-file" in words and words[words.index("--env-file") + 1] == "/dev/stdin"
+    lines = sys.stdin.read().split("\n") if reads_file else []
+    filed = dict(line.split("=", 1) for line in lines if line)
+    (HERE / "environment").write_text(json.dumps(dict(os.environ)))
     labels = dict(words[i + 1].split("=") for i in range(at) if words[i] == "--label")
     script = f'cd {HERE}; "$@" >> printed 2>&1; echo $? > new; mv new code'
     process = subprocess.Popen(
         ["sh", "-c", script, "sh", *words[at + 2 :]],
-        env={"PATH": os.environ["PATH"], **{name: os.environ[name] for name in named}},
+        env={"PATH": os.environ["PATH"], **filed, **{name: os.environ[name] for name in named}},
         start_new_session=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -55,6 +60,7 @@ def inspect(_words: list[str]) -> int:
     labels = json.loads(KNOWN.read_text())["labels"]
     code = (HERE / "code").read_text().strip() if (HERE / "code").exists() else None
     state = "running 0" if code is None else f"exited {code}"
+    state = "created 0" if (HERE / "created").exists() else state
     told = state, labels["tallystick.boot"], labels["tallystick.deployment"]
     sys.stdout.write(" ".join(told) + "\n")
     return 0
@@ -75,6 +81,7 @@ def remove(words: list[str]) -> int:
     if KNOWN.exists():
         stop(words)
         KNOWN.unlink()
+        (HERE / "created").unlink(missing_ok=True)
     return 0
 
 

@@ -44,12 +44,15 @@ class InServer:
 
     scene: Scene
     away: bool = False
+    proxy: Response | None = None  # what stands before it answers instead
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
         if self.away:
             raise Unreachable("nobody there")
+        if self.proxy is not None:
+            return self.proxy
         told = self.scene.http.request(method, path, headers=dict(headers), content=body)
         return Response(status=told.status_code, headers={}, body=told.content)
 
@@ -184,6 +187,64 @@ def test_c_34_a_device_that_is_removed_runs_nothing(board: Board) -> None:
     assert len(board.runs) == 1
 
 
+@pytest.mark.parametrize("body", [b"<h1>404</h1>", b'{"code": "datastore_unknown"}', b"[]"])
+def test_c_34_what_runs_goes_on_though_something_was_not_found(board: Board, body: bytes) -> None:
+    """A proxy with no server behind it answered 404: the model was stopped, was told as exited, and
+    began again in no boot that was.
+    """
+    device = board.boot()
+    device.step()
+    board.deploys(1, STAYS)
+    until(device, lambda: board.printed, "it begins")
+    board.server.proxy = Response(status=404, headers={}, body=body)
+    device.step()
+    assert not (board.folder / "code").exists(), "it is not stopped"
+    board.server.proxy = None
+    device.step()
+    assert board.shown["inference"] == "running"
+    assert len(board.runs) == 1
+
+
+def test_c_34_a_container_that_was_made_and_has_not_begun_begins(board: Board) -> None:
+    """The program was ended while Docker made it: it was told as exited with 0."""
+    device = board.boot()
+    device.step()
+    board.deploys(1, STAYS)
+    until(device, lambda: board.printed, "it begins")
+    (board.folder / "created").touch()
+    again = board.boot()
+    until(again, lambda: len(board.printed) == 2, "it begins")
+    assert board.shown["inference"] == "running"
+
+
+def test_c_34_a_configuration_tells_the_docker_client_nothing(board: Board) -> None:
+    """With LD_PRELOAD, a file of the image was run on the machine itself, as root."""
+    device = board.boot()
+    device.step()
+    values = {"DOCKER_CERT_PATH": "/x", "HTTPS_PROXY": "http://x", "PEM": "one\ntwo", "EMPTY": ""}
+    command = ["sh", "-c", 'echo "$DOCKER_CERT_PATH $HTTPS_PROXY $PEM $EMPTY."; exec sleep 600']
+    environment = [{"name": name, "value": value} for name, value in values.items()]
+    board.deploys(1, command, environment=environment)
+    until(device, lambda: len(board.printed) == 2, "it begins")
+    assert board.printed == ["/x http://x one", "two ."]
+    clients = json.loads((board.folder / "environment").read_text())
+    assert set(values) & set(clients) == {"PEM"}
+    board.deploys(2, command, environment=[{"name": "LD_PRELOAD", "value": "/x.so:\n"}])
+    device.step()
+    assert "the variable LD_PRELOAD cannot have several lines" in board.said
+
+
+def test_c_34_a_model_is_not_read_where_a_link_in_its_code_leads(board: Board) -> None:
+    (board.folder / "models/models").mkdir(parents=True)
+    (board.folder / "models/models/counter").symlink_to("/")
+    device = board.boot()
+    device.step()
+    board.deploys(1, STAYS)
+    device.step()
+    assert f"the model models/counter leads out of {board.folder}/models" in board.said
+    assert not (board.folder / "container.json").exists()
+
+
 def test_c_34_an_image_that_cannot_be_had_is_tried_again(board: Board) -> None:
     device = board.boot()
     device.step()
@@ -261,7 +322,12 @@ def test_c_34_a_datastore_is_mounted_where_the_device_s_owner_allows_it(board: B
 
 
 def test_what_is_no_answer_of_the_server_is_told_and_changes_nothing(board: Board) -> None:
+    work = {"image": "a", "model": "m", "command": ["a"], "checkpoints": [], "keys": []}
+    good = {"deployment": 1, "work": work, "environment": []}
+    parse_work({"run": good})
     wrongs: list[Any] = [{"run": 1}, {"run": {}}, [], {"run": {"deployment": "1"}}]
+    wrongs += [{"run": {**good, "environment": [{"name": n, "value": "x"}]}} for n in ("", "A=B")]
+    wrongs += [{"run": {**good, "work": {**work, "command": ["\ud800"]}}}]
     for wrong in wrongs:
         with pytest.raises(WorkUnreadable):
             parse_work(wrong)

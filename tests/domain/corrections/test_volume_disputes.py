@@ -17,6 +17,7 @@ from domain.corrections.dispute import (
 )
 from domain.corrections.reasons import CorrectionsReason
 from domain.duration import HOUR_US
+from domain.fleet.growth import growth_stream
 from domain.income.adjustment import AdjustmentBooked, BookLine, ChargedLine, Unburned
 from domain.income.maturity import DEFAULT_WINDOW_US
 from domain.lease.turns import LeaseDisputed
@@ -37,7 +38,7 @@ from tests.domain.scenes.corrections import (
     unburned,
 )
 from tests.domain.scenes.market import NOON_US, OWNER, RENTER
-from tests.domain.storage.test_volume import REGION, VOLUME_ID, charge, opened, provision
+from tests.domain.storage.test_volume import REGION, VOLUME_ID, WORKER, charge, opened, provision
 from tests.examples import examples
 
 CASH = f"party:{RENTER}:cash"
@@ -56,7 +57,8 @@ def stored(hours: int = 2, *, burn_ppm: int = 0, cash: int = 10**9, grant: int =
         burn_share_ppm=burn_ppm,
         provider_share_ppm=500_000,
     )
-    world = Booked.of(scene.given((Stream("region", REGION), opened), (NETWORK, priced)))
+    machine = growth_stream(REGION), WORKER
+    world = Booked.of(scene.given((Stream("region", REGION), opened), machine, (NETWORK, priced)))
     world.do(provision)
     for hour in range(1, hours + 1):
         world.do(charge(hour * HOUR_US))

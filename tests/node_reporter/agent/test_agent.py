@@ -426,6 +426,29 @@ def test_a_history_that_differs_names_the_report(scene: Scene) -> None:
         scene.reporter.spool.reconcile(1, bytes(32), WALL_US)
 
 
+def test_time_is_not_signed_as_idle_because_the_next_try_was_drawn_late(tmp_path: Path) -> None:
+    """The server was there again for a minute and was not asked before the rows were closed: the
+    waiting time between two tries may be longer than rows stay open.
+    """
+    scene = Scene(tmp_path, draw=lambda _low, high: high, tick_us=1_000_000)
+    scene.run(2)
+    scene.wire.faults = ["lost_request"]
+
+    def down_from_then_on() -> None:
+        scene.wire.down = scene.wire.down or not scene.wire.faults
+
+    scene.run(1, each=down_from_then_on)
+    assert scene.wire.down
+    opened_us = scene.true_clock.now().wall_us
+    lease = scene.lease(1, 0, opened_us)
+    scene.run(3)
+    scene.wire.down = False
+    scene.run(5)
+    scene.finish()
+    end_us = scene.true_clock.now().wall_us
+    assert sum(scene.credited_us(lease, opened_us, end_us).values()) >= 8 * MINUTE_US
+
+
 def test_time_is_not_signed_as_idle_while_the_server_does_not_tell_its_leases(scene: Scene) -> None:
     """Seeds 7 and 11 of the simulation: the answer to one look at the assignments was lost, the row
     was closed all the same, and the lease that had begun in it was never paid for that minute.

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -198,6 +199,24 @@ def test_what_was_opened_is_bound_though_its_name_was_changed_meanwhile(site: Si
     assert (target / "file").read_text() == "given\n"
 
 
+def test_c_36_what_the_owner_mounted_to_be_read_is_not_written(site: Site) -> None:
+    """By a job's output neither: the owner's mount says no, whatever the market says."""
+    out = site.exports / "dir2/out"
+    for words in (
+        ["--bind", str(site.exports / "dir2"), str(out)],
+        ["-o", "remount,bind,ro", str(out)],
+    ):
+        subprocess.run(["mount", *words], check=True)
+    try:
+        store = StoreMount(**_without_at(told("/dir2/out", "output")))
+        (bound,) = site.stores.open(LEASE, (store,))
+        with pytest.raises(OSError, match="Read-only"):
+            (bound.folder / "new").write_text("x")
+    finally:
+        site.stores.close(LEASE)
+        subprocess.run(["umount", out], check=True)
+
+
 # --- letting go ------------------------------------------------------------------------------
 
 
@@ -248,6 +267,44 @@ def test_c_36_what_a_killed_executor_left_mounted_is_let_go_at_the_next_start(si
     assert site.mounted == []
     assert list(site.mounts.iterdir()) == []
     assert (site.exports / "dir2/subdir2/file").read_text() == "given\n"
+
+
+def test_c_36_what_was_left_is_let_go_where_the_owner_allows_no_datastores_any_more(
+    site: Site,
+) -> None:
+    """The mount and the login stayed for ever: nothing looked, where there was no file."""
+    folder = ExecutorFolder(site.mounts.parent)
+    folder.remember(url="http://127.0.0.1:1", node_id="node_12345678", executor_key="ts_exec_a")
+    site.stores.open(LEASE, (StoreMount(**_without_at(told())),))
+    (site.mounts / ".login-left").write_text("password=x")
+    words = ["exec", "--executor-state", str(folder.path), "--trusted", "--seconds", "1"]
+    assert main(words) == 0
+    assert site.mounted == []
+    assert list(site.mounts.iterdir()) == []
+
+
+def test_a_folder_of_the_executor_that_is_reached_through_a_link_is_unmounted(
+    site: Site, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(site.mounts.parent)
+    stores = made(tmp_path / "link" / "mounts", {HERE: site.exports})
+    stores.check()
+    stores.open(LEASE, (StoreMount(**_without_at(told())),))
+    assert stores.close(LEASE) == ""
+    assert site.mounted == []
+
+
+def test_a_program_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    """`mount` starts `mount.nfs`, which mounts."""
+    started = tmp_path / "started"
+    script = f"sh -c 'sleep 2; touch {started}' & echo $! > {tmp_path}/pid; wait"
+    assert "took longer" in binds.bounded(["sh", "-c", script], 0.5)
+    child = Path("/proc") / (tmp_path / "pid").read_text().strip()
+    ends = time.monotonic() + 5
+    while child.exists() and "Z" not in (child / "stat").read_text().rpartition(")")[2]:
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+    assert not started.exists()
 
 
 # --- servers ---------------------------------------------------------------------------------

@@ -4,15 +4,29 @@ here: there is no docker server on a test machine, and what is tested is what is
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from node_reporter.clock import SystemClock
+from node_reporter.executor import docker as docker_module
+from node_reporter.executor.client import ExecutorClient
 from node_reporter.executor.docker import DockerRunner, arguments
+from node_reporter.executor.executor import Executor
 from node_reporter.executor.runner import Grant, Limits, RunnerUnusable
+from node_reporter.executor.state import ExecutorSettings
+from node_reporter.reports.client import Response, Unreachable
 
 LEASE = "lease_" + "1" * 32
+
+
+class Nobody:
+    """A server that nobody reaches."""
+
+    def request(self, *_words: object) -> Response:
+        raise Unreachable("nobody there")
 
 
 def grant(**changes: object) -> Grant:
@@ -31,6 +45,40 @@ def grant(**changes: object) -> Grant:
 
 def following(argv: list[str], option: str) -> list[str]:
     return [value for name, value in pairwise(argv) if name == option]
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_left"),
+    [
+        ("exit 0", False),
+        ("echo 'Error: No such container: x' >&2; exit 1", False),
+        ("echo 'Cannot connect to the Docker daemon' >&2; exit 1", True),
+        ("exec sleep 60", True),
+    ],
+)
+def test_what_tells_of_a_container_is_kept_until_the_container_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, is_left: bool
+) -> None:
+    """It ran on for ever, its lease told as lost; or the executor did not start at all."""
+    (tmp_path / "docker").write_text(f"#!/bin/sh\n{answer}\n")
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(docker_module, "END_SECONDS_MAX", 0.3)
+    jobs = tmp_path / "jobs"
+    said: list[str] = []
+    (jobs / LEASE / "work").mkdir(parents=True)
+    executor = Executor(
+        ExecutorSettings(url="", node_id="n", executor="e", executor_key="k", variables={}),
+        ExecutorClient("n", "k", Nobody()),
+        [DockerRunner(os.environ)],
+        jobs,
+        SystemClock(),
+        tell=said.append,
+    )
+    executor.take_over()
+    assert (jobs / LEASE).exists() is is_left
+    (line,) = said
+    assert ("stays: docker" in line) is is_left
 
 
 def test_a_container_has_no_network_no_capability_and_its_limits() -> None:

@@ -215,6 +215,12 @@ def test_a_program_is_told_which_part_of_its_job_it_is(here: World) -> None:
     assert (here.server.out(chunk), here.server.out(alone)) == ("2 3 1\n", "none none none\n")
 
 
+def test_a_program_finds_the_lease_it_runs_for(here: World) -> None:
+    lease = here.server.asks("a", "echo $TALLYSTICK_LEASE_ID; env | grep ^TALLYSTICKL")
+    here.until_settled(lease)
+    assert here.server.out(lease) == f"{lease}\n"
+
+
 def test_work_is_acknowledged_started_ready_streamed_ended_and_let_go(here: World) -> None:
     lease = here.server.asks(
         "a", "echo hello; echo $TALLYSTICK_SHARE_PPM $CUDA_VISIBLE_DEVICES; echo oh >&2; exit 3"

@@ -116,6 +116,21 @@ def test_c_38_an_endpoint_is_reached_at_the_reserved_port(world: Make, told: Pat
 
 
 @needs_walls
+def test_a_port_where_another_program_of_the_machine_answers_is_not_taken(
+    world: Make, told: Path
+) -> None:
+    """The endpoint was ready at once and billed: the other program answered."""
+    here = world(_allowed(), names=ReservedNames(ADDRESS))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        lease_id = _asks(here, "1", "sleep 60", port=port, kind="endpoint")
+        here.until_settled(lease_id)
+    assert "is taken on this machine by another program" in here.server.out(lease_id, "note")
+    assert not here.server.said(lease_id, "ready")
+    assert asked(told) == []
+
+
+@needs_walls
 @pytest.mark.parametrize(
     ("names", "network", "why"),
     [

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from node_reporter.executor import usage
 from node_reporter.executor.usage import CGROUPS, Counters, Group, WorkMeter
 from tests.node_reporter.confined import Ground, ground, needs_walls
 
@@ -92,6 +93,18 @@ def test_groups_of_both_versions_are_read_where_the_kernel_tells_them(tmp_path: 
     assert Group.make(tmp_path / "none", "work") is None
     (second / "work" / "cpu.stat").unlink()
     assert Group.make(second, "work") is None, "a group that tells nothing is none"
+
+
+def test_a_process_that_cannot_be_seen_from_here_is_not_taken_for_ourselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To kill process 0 is to kill the executor and all that is in its group."""
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _number: killed.append(pid))
+    monkeypatch.setattr(usage, "END_SECONDS_MAX", 0.05)
+    (tmp_path / "cgroup.procs").write_text("0\n4194999\n")
+    Group(2, tmp_path, tmp_path).end()
+    assert set(killed) == {4194999}
 
 
 def test_the_group_that_work_was_started_in_is_its_makers(tmp_path: Path) -> None:
