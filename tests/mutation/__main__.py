@@ -167,7 +167,13 @@ def main(arguments: Sequence[str]) -> int:
     elif todo := [one for one in wanted if one.key not in known]:
         sys.path.insert(0, str(asked.root))
         left_out = [f"--ignore={asked.root / one}" for one in LEFT_OUT]
-        where = [*OPTIONS, *left_out, *(str(asked.root / one) for one in asked.tests)]
+        # Tests are named from the root wherever the caller stands.
+        where = [
+            *OPTIONS,
+            f"--rootdir={asked.root}",
+            *left_out,
+            *(str(asked.root / one) for one in asked.tests),
+        ]
         pytest.main(where, plugins=[SameExamples(), Run(asked, todo, record)])
     counts = records.counts_of(sites, wanted, record, aside)
     lives = [o for o in wanted if o.key in record.kept]

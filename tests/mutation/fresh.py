@@ -55,7 +55,8 @@ def main(root: Path) -> int:
             return BROKEN
         mutant = mutants_of(root, which["module"])[which["number"]]
         sys.meta_path.insert(0, _Finder(root, mutant))
-    return int(pytest.main([*OPTIONS, "-x", "-rfE", *asked["tests"]], plugins=[SameExamples()]))
+    how = [*OPTIONS, f"--rootdir={root}", "-x", "-rfE"]
+    return int(pytest.main([*how, *asked["tests"]], plugins=[SameExamples()]))
 
 
 if __name__ == "__main__":
