@@ -9,7 +9,8 @@ A suite is a module with `run(seed)`, which raises if something is wrong. A modu
 `seeded_scene()`, a context manager, gets what that gives as second argument, once for a process.
 A run takes only the seeds that the commit has not passed (`--again` takes all), goes on after a
 failure, and appends to `tests/passes.jsonl` what is done each half minute and when it is stopped.
-With changes that are not committed it records nothing, and says so.
+With changes that are not committed it records nothing, and says so; neither does it once another
+commit is here, or changes are: what was started later ran those.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +95,7 @@ ALL = (
     Suite(
         "reporter-kills",
         "tests.node_reporter.reports.test_kill",
-        "a reporter killed before 12 statements of its spool",
+        "a reporter killed before up to 12 drawn statements of its spool",
         short=1,
         one_pass=20,
         seconds=7,
@@ -180,8 +181,16 @@ SUITES = {one.name: one for one in ALL}
 class _Progress:
     """Tells what happened, and records it."""
 
-    def __init__(self, suite: Suite, commit: str | None, count: int, file: Path) -> None:
+    def __init__(
+        self,
+        suite: Suite,
+        commit: str | None,
+        count: int,
+        file: Path,
+        here: Callable[[], str | None],
+    ) -> None:
         self._suite, self._commit, self._count, self._file = suite, commit, count, file
+        self._here = here
         self._began = self._written = time.monotonic()
         self._new: list[Result] = []
         self.done = 0
@@ -218,6 +227,9 @@ class _Progress:
             )
             for first, end in record.stretches(told)
         ]
+        if self._commit is not None and self._commit != self._here():
+            print(f"what is here is not {self._commit} any more: nothing more is recorded")
+            self._commit = None
         if self._commit is not None:
             record.append(blocks, self._file)
         elapsed = round(time.monotonic() - self._began)
@@ -237,13 +249,14 @@ def run_range(
     commit: str | None,
     again: bool = False,
     file: Path = record.FILE,
+    here: Callable[[], str | None] | None = None,
 ) -> list[int]:
-    """The seeds of the range that failed."""
+    """The seeds of the range that failed. `here`: which commit is here when they have ended."""
     had = set() if again or commit is None else record.passed_at(commit, suite.name, file)
     wanted = [seed for seed in seeds if seed not in had]
     if len(wanted) < len(seeds):
         print(f"{suite.name}: {len(seeds) - len(wanted)} seeds have passed at {commit} before")
-    progress = _Progress(suite, commit, len(wanted), file)
+    progress = _Progress(suite, commit, len(wanted), file, here or (lambda: commit))
     try:
         with closing(workers.results(suite.module, wanted, jobs, suite.limit_s)) as found:
             for result in found:
@@ -330,6 +343,7 @@ def main(words: Sequence[str], file: Path = record.FILE) -> int:
                 commit=commit,
                 again=given.again,
                 file=file,
+                here=record.commit,
             )
         )
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,45 @@ def test_what_no_commit_has_is_run_and_not_recorded(tmp_path: Path) -> None:
     file = tmp_path / "passes.jsonl"
     assert ran(file, range(3, 5), commit=None) == [3]
     assert not file.exists()
+
+
+def test_what_ran_after_another_commit_came_is_not_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that is started later reads what is there then."""
+    file = tmp_path / "passes.jsonl"
+    moved = run_range(TOY, range(3), jobs=1, commit="one", file=file, here=lambda: "two")
+    assert moved == []
+    assert not file.exists()
+    assert "what is here is not one any more" in capsys.readouterr().out
+    run_range(TOY, range(3), jobs=1, commit="one", file=file, here=lambda: None)
+    assert not file.exists()
+
+
+@pytest.mark.timeout(30)
+def test_a_process_that_cannot_be_started_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_module: str) -> None:
+        raise OSError("no room for another process")
+
+    monkeypatch.setattr(workers, "_Worker", full)
+    with pytest.raises(OSError, match="no room"):
+        ran(tmp_path / "passes.jsonl", range(3))
+
+
+def test_a_seed_decides_what_is_drawn_also_on_a_server_of_ci() -> None:
+    told = "from tests import examples; from hypothesis import settings; examples.register();"
+    asked = f"{told} print(settings.get_profile('seeds').derandomize)"
+    done = subprocess.run(
+        [sys.executable, "-c", asked],
+        cwd=record.ROOT,
+        env={**os.environ, "CI": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False\n"
 
 
 def test_sums_count_each_seed_once_for_each_commit(tmp_path: Path) -> None:

@@ -64,14 +64,17 @@ def prove(
     backup: Backup,
     signed: Sequence[Checkpoint],
     known: Sequence[Checkpoint] = (),
-    kept: tuple[str, VerifierKey] | None = None,
     *,
+    note: str | None = None,
+    key: VerifierKey | None = None,
     stage: Callable[[str], None] = lambda _stage: None,
     with_views: bool = True,
 ) -> Proof:
     """Check the restored database: all of `signed` must be in it, `known` heads agree where they
-    are not of a later time. `kept`: of a signed head in `signed` the note, and a key of the log
-    to check it with; the restored log says which keys followed it and which came before it.
+    are not of a later time. `note`: of a head in `signed`, as it was signed. `key`: a key of the
+    log from another source than the backup, with which all signed heads are checked; the restored
+    log says which keys followed it and which came before it.
+    Without `with_views` no view is built; all else is proved.
     Migrates nothing: a database of an older version is proved by that version.
     Raises HistoryChanged.
     """
@@ -82,12 +85,13 @@ def prove(
             problems.append(f"the database is of an older version: {missing[0].name} is missing")
         found = recompute.recompute(connection, signed, known, stage)
         problems += found.problems
-        if kept is not None:
+        if key is None and backup.log_key:
+            key = parse_verifier_key(backup.log_key)
+        if note is not None and key is not None:
             try:
-                open_by_any(*kept, trees.rotations(connection))
+                open_by_any(note, key, trees.rotations(connection))
             except NoteInvalid as invalid:
                 problems.append(f"the head that was given cannot be used: {invalid}")
-        key = parse_verifier_key(backup.log_key) if backup.log_key else None
         problems += note_faults(connection, key, trees.rotations(connection))
         for name, here, then in (
             ("facts", found.facts, backup.facts),
@@ -101,6 +105,7 @@ def prove(
             trees.follow_all(connection)
             views, differing = _views(connection)
             problems += differing
+        if not problems:
             stage("booking every fact anew")
             problems += rebooked.faults(connection)
     stage("adding up the books")

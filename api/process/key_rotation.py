@@ -4,7 +4,8 @@
                              ->  the next key takes the name of the old one
 
 Each step is on disk before the next one begins, so a run that was killed anywhere is ended by the
-next run, and the key that the log names is never lost.
+next run, and the key that the log names is never lost. A rotation that is refused leaves no next
+key: it would lie among the keys, and in their exports, until it signs one day.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from api.process import key_files, secret_files
 from api.process.service import Service
 from contracts.durable_file import entry_to_disk
 from domain.authority.log_key import LOG_KEYS, LogKeyRotated, RotateLogKey, rotation_text
+from domain.refusal import Refused
 from ledger.tree.checkpoint import VerifierKey
 
 
@@ -31,13 +33,21 @@ def rotate(service: Service, lost: bytes | None, overlap_us: int) -> LogKeyRotat
     Raises OldKeyDiffers, Refused, SecretUnreadable.
     """
     folder = secret_files.folder_of(service.settings.data_dir)
-    following = SigningKey(secret_files.read_or_make(folder / key_files.NEXT_SIGNER))
+    path = folder / key_files.NEXT_SIGNER
+    is_new = not path.exists()  # of an earlier run the log may be about to name it
+    following = SigningKey(secret_files.read_or_make(path))
     entry_to_disk(folder)  # a run that was killed may have made it, and not come so far
     announced = service.ledger.world().state(LOG_KEYS).last
     if announced is None or announced.new_key != bytes(following.verify_key).hex():
-        announced = _announce(service, folder, following, lost, overlap_us)
+        try:
+            announced = _announce(service, folder, following, lost, overlap_us)
+        except (OldKeyDiffers, Refused):
+            if is_new:
+                path.unlink()
+                entry_to_disk(folder)
+            raise
     _put_aside(folder, following)
-    os.replace(folder / key_files.NEXT_SIGNER, folder / key_files.SIGNER)
+    os.replace(path, folder / key_files.SIGNER)
     entry_to_disk(folder)
     return announced
 

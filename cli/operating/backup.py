@@ -48,7 +48,10 @@ Label = Annotated[
 Root = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A signed head that another person kept.")
 ]
-Key = Annotated[str | None, typer.Option(help="The log's verifier key, from another source.")]
+Key = Annotated[
+    str | None,
+    typer.Option(help="A verifier key of the log, from another source: who signed the heads."),
+]
 Postgres = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Programs of another PostgreSQL than the embedded one."),
@@ -214,9 +217,8 @@ def _restore(
     programs = Programs(postgres, durable=durable)
     restoring.require_room(data_dir)
     chain = archive.chain(label, until_us)
-    origin = settings.log_origin
-    signed = _heads(archive, chain[-1], origin, outside[0], with_signer=until is None)
-    kept = _signed_note(outside[0], outside[1] or chain[-1].log_key)
+    signed = _heads(archive, chain[-1], settings.log_origin, outside[0], with_signer=until is None)
+    key = _verifier(outside[1])
     _require_whole(archive, chain, programs)
     checked = perf_counter()
     with stages() as stage:
@@ -236,7 +238,8 @@ def _restore(
                 chain[-1],
                 signed if until else [*signed, *known],
                 known,
-                kept,
+                note=_signed_note(outside[0]),
+                key=key,
                 stage=stage,
                 with_views=views,
             )
@@ -310,12 +313,16 @@ def _heads(
     return found
 
 
-def _signed_note(root: Path | None, key: str) -> tuple[str, VerifierKey] | None:
-    """The head that was given, where it is signed, with a key of the log, where one is known."""
+def _signed_note(root: Path | None) -> str | None:
+    """The head that was given, where it is signed."""
+    told = "" if root is None else root.read_text(encoding="utf-8")
+    return told if "\n\n" in told else None
+
+
+def _verifier(key: str | None) -> VerifierKey | None:
     from ledger.tree.checkpoint import parse_verifier_key
 
-    note_text = "" if root is None else root.read_text(encoding="utf-8")
-    return (note_text, parse_verifier_key(key)) if key and "\n\n" in note_text else None
+    return None if key is None else parse_verifier_key(key)
 
 
 def _check_all(archive: Archive, *, as_json: bool) -> None:

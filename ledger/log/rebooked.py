@@ -10,6 +10,7 @@ that they are those of the facts: two postings that change places still balance.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import psycopg
@@ -110,9 +111,10 @@ def _stored(conn: Connection, names: dict[int, str]) -> Iterator[Posting]:
     with conn.cursor("postings", binary=True) as cursor:
         cursor.itersize = ROWS
         for position, asset, accounts, units, afters in cursor.execute(_POSTINGS):
+            # Where one is longer than the others, its rest is in no line of a fact.
             lines = tuple(
                 Line(names.get(account, "?"), moved, after)
-                for account, moved, after in zip(accounts, units, afters, strict=False)
+                for account, moved, after in zip_longest(accounts, units, afters)
             )
             yield Posting(position, asset, lines)
 

@@ -220,7 +220,8 @@ def remembered(text: str, origin: str) -> Iterator[Checkpoint]:
     for line in reversed(text.split("\n")[:-1]):
         if line and not line.endswith(" void"):
             size, _, root = line.partition(" ")
-            yield parse_checkpoint(f"{origin}\n{size}\n{root}\n")
+            head = parse_checkpoint(f"{origin}\n{size}\n{root}\n")
+            yield Checkpoint(origin, head.size, head.root)  # millions share one name
 
 
 def append_head(path: Path, head: Checkpoint) -> None:

@@ -7,15 +7,20 @@
     the last pin      == chain and root of each lane at its size
 
 None of it is under a hash itself: proofs, receipts and the refusal of a repeated report read it.
-Not held here is the second body of an equivocation (`usage_evidence`), which follows from no row.
+Not held here is the second body of an equivocation (`usage_evidence`), which follows from no row,
+and whether a report without a flag breaks a rule: to read one anew takes more than 100 times as
+long as its hash.
+
+What grows with the logs is read by cursors on the server, a group of rows at a time.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -30,6 +35,10 @@ from ledger.tree.log_keys import Rotation, open_by_any
 Connection = psycopg.Connection[Any]
 LEAVES = 65_536
 """Leaves that are put into tiles together."""
+GROUP_ROWS = 1_000
+"""Rows fetched together."""
+NOTES_MAX = 20
+"""So many signed heads that cannot be used are told."""
 
 _TILES = "SELECT level, index, hashes FROM tree_tile WHERE log = %s"
 _CHECKPOINTS = "SELECT size, root, note FROM checkpoint ORDER BY size"
@@ -43,7 +52,9 @@ _KEYS_DIFFER = """
     ) d
 """
 _NODES = "SELECT lane, node_id, last_node_seq, last_hash FROM usage_node"
-_FLAGGED = "SELECT lane, position, flags, body FROM usage_event WHERE flags <> 0"
+_FLAGGED = """
+    SELECT position, flags, body FROM usage_event WHERE flags <> 0 AND lane = %s ORDER BY position
+"""
 _KEYED = """
     SELECT g.lane FROM generate_series(0, 63) AS g (lane)
     WHERE EXISTS (SELECT FROM usage_key k WHERE k.lane = g.lane)
@@ -56,7 +67,6 @@ class Beside:
     """What of it is small, of all lanes, read once."""
 
     nodes: dict[int, list[tuple[str, int, bytes]]]
-    flagged: dict[int, list[tuple[int, int, bytes]]]
     keyed: frozenset[int]
     tiled: frozenset[int]
 
@@ -65,13 +75,10 @@ class Beside:
         nodes: dict[int, list[tuple[str, int, bytes]]] = {}
         for lane, node_id, number, last in conn.execute(_NODES):
             nodes.setdefault(lane, []).append((node_id, number, bytes(last)))
-        flagged: dict[int, list[tuple[int, int, bytes]]] = {}
-        for lane, position, flags, body in conn.execute(_FLAGGED):
-            flagged.setdefault(lane, []).append((position, flags, bytes(body)))
         keyed, tiled = (
             frozenset(one for (one,) in conn.execute(query)) for query in (_KEYED, _TILED)
         )
-        return cls(nodes, flagged, keyed, tiled)
+        return cls(nodes, keyed, tiled)
 
 
 class Tiling:
@@ -107,10 +114,9 @@ class Tiling:
         if self._left or not (self._size or self._log in beside.tiled):
             return
         self._lay()
-        with conn.cursor(f"tiles_{self._log}", binary=True) as cursor:
-            for level, index, hashes in cursor.execute(_TILES, (self._log,)):
-                if self._wanted.pop((level, index), None) != sha256(hashes).digest():
-                    yield f"tile {index} of level {level} has other hashes than the rows below it"
+        for level, index, hashes in _streamed(conn, _TILES, self._log):
+            if self._wanted.pop((level, index), None) != sha256(hashes).digest():
+                yield f"tile {index} of level {level} has other hashes than the rows below it"
         for level, index in self._wanted:
             yield f"tile {index} of level {level} is missing"
 
@@ -140,9 +146,19 @@ class Lane:
             yield f"the last report of {node_id} is another one than its rows say"
         if len(told) != len(set(told)):
             yield "a node has two last reports"
-        for position, flags, body in beside.flagged.get(self._lane, ()):
+        for position, flags, body in _streamed(conn, _FLAGGED, self._lane):
             if flags != 1 or _breaks_no_rule(body):
                 yield f"position {position} is flagged {flags}, though the report breaks no rule"
+
+
+def _streamed(conn: Connection, query: LiteralString, *of: int) -> Iterator[tuple[Any, ...]]:
+    """Within a transaction."""
+    with conn.cursor(f"kept_{next(_cursors)}", binary=True) as cursor:
+        cursor.itersize = GROUP_ROWS
+        yield from cursor.execute(query, of)
+
+
+_cursors = itertools.count()
 
 
 def _hash(body: bytes) -> bytes:
@@ -170,9 +186,9 @@ def pinned(pin: UsagePinned | None) -> dict[int, tuple[int, bytes, bytes]]:
     }
 
 
-def heads(conn: Connection) -> list[tuple[int, bytes]]:
-    """Size and root of each head that was signed."""
-    return [(size, bytes(root)) for size, root, _ in conn.execute(_CHECKPOINTS)]
+def heads(conn: Connection) -> Iterator[tuple[int, bytes]]:
+    """Size and root of each head that was signed, the smallest first. Within a transaction."""
+    return ((size, bytes(root)) for size, root, _ in _streamed(conn, _CHECKPOINTS))
 
 
 def strangers(conn: Connection) -> Iterator[str]:
@@ -199,13 +215,32 @@ def note_faults(
     joins a key to the one before it that was lost: earlier heads are not asked for it.
     """
     joined_from = max((one.position for one in rotations if one.old_signature is None), default=0)
-    for size, root, note in conn.execute(_CHECKPOINTS):
-        try:
-            head = parse_checkpoint(split_note(note)[0])
-            if key is not None and head.size >= joined_from:
-                head, _ = open_by_any(note, key, rotations)
-        except NoteInvalid as invalid:
-            yield f"the signed head of {size} facts cannot be used: {invalid}"
-            continue
-        if (head.size, head.root) != (size, bytes(root)):
-            yield f"the signed head of {size} facts is of {head.size} facts or has another root"
+    told = 0
+    with conn.transaction():
+        for size, root, note in _streamed(conn, _CHECKPOINTS):
+            fault = _note_fault(size, bytes(root), note, key, rotations, joined_from)
+            if fault is not None and told == NOTES_MAX:
+                yield "and more signed heads"
+                return
+            if fault is not None:
+                told += 1
+                yield f"the signed head of {size} facts {fault}"
+
+
+def _note_fault(
+    size: int,
+    root: bytes,
+    note: str,
+    key: VerifierKey | None,
+    rotations: Sequence[Rotation],
+    joined_from: int,
+) -> str | None:
+    try:
+        head = parse_checkpoint(split_note(note)[0])
+        if key is not None and head.size >= joined_from:
+            head, _ = open_by_any(note, key, rotations)
+    except NoteInvalid as invalid:
+        return f"cannot be used: {invalid}"
+    if (head.size, head.root) != (size, root):
+        return f"is of {head.size} facts or has another root"
+    return None

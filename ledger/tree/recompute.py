@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -55,15 +56,15 @@ def recompute(
     """Walk both logs. `signed`: heads from outside that must all be here; `known`: such as may be
     of a later time than these rows, and must agree where they are not.
     """
-    wanted: dict[int, set[bytes]] = {}
-    for head in (*signed, *known):
-        wanted.setdefault(head.size, set()).add(head.root)
-    problems: list[str] = []
+    wanted: dict[int, bytes] = {}
+    problems = [
+        f"market: two heads of {head.size} facts are known from outside"
+        for head in chain(signed, known)
+        if wanted.setdefault(head.size, head.root) != head.root
+    ]
     reports = 0
     with conn.transaction():
         conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        for size, root in kept.heads(conn):
-            wanted.setdefault(size, set()).add(root)
         heads = _tree_heads(conn, problems)
         problems += kept.strangers(conn)
         beside = kept.Beside.read(conn)
@@ -96,21 +97,28 @@ def _walk(
     head: trees.TreeHead,
     beside: kept.Beside,
     problems: list[str],
-    wanted: dict[int, set[bytes]],
+    wanted: dict[int, bytes],
     pinned: tuple[int, bytes, bytes] | None = None,
 ) -> int:
     """One log; the number of its rows up to the first wrong one."""
     log, is_market = head.log, head.log == trees.MARKET
     name = "market" if is_market else f"usage/{log}"
+    stored = kept.heads(conn) if is_market else iter(())
+    due = next(stored, None)
     walk = Walk(GENESIS_MARKET if is_market else genesis_usage(log))
     tiling, lane = kept.Tiling(log, head.size), kept.Lane(log)
 
     def look() -> None:
         """What is said of the log at the size that was reached."""
+        nonlocal due
         size, root = walk.position, walk.tree.root
+        while due is not None and due[0] <= size:
+            if due != (size, root()):
+                problems.append(f"{name}: the signed head of {due[0]} facts has another root here")
+            due = next(stored, None)
         if size == head.size and root() != head.root:
             problems.append(f"{name}: its tree of {size} has another root than its rows")
-        if size in wanted and wanted[size] != {root()}:
+        if size in wanted and wanted[size] != root():
             problems.append(f"{name}: the first {size} facts are not those that were signed")
         if pinned is not None and size == pinned[0] and (walk.head, root()) != pinned[1:]:
             problems.append(f"{name}: the first {size} reports are not those that were pinned")
@@ -133,6 +141,8 @@ def _walk(
         problems.append(f"{name}: the rows end at {walk.position}, and its head says otherwise")
     if head.size > walk.position:
         problems.append(f"{name}: its tree has {head.size} leaves, the log {walk.position} rows")
+    if due is not None:
+        problems.append(f"{name}: a head of {due[0]} facts was signed, and they are not here")
     if pinned is not None and pinned[0] > walk.position:
         problems.append(f"{name}: {pinned[0] - walk.position} reports are missing: a pin has them")
     problems += [f"{name}: {fault}" for fault in tiling.faults(conn, beside)]

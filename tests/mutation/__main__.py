@@ -97,7 +97,11 @@ class Run:
             if time.monotonic() > self.until:
                 say(f"time is up; {len(self._todo) - number + 1} are left for the next run")
                 break
-            self._record.add(mutant, verdict := self._tried(mutant, code, reach, items))
+            verdict = self._tried(mutant, code, reach, items)
+            if verdict.result == trial.UNJUDGED:
+                say(f"{number}/{len(self._todo)} {unjudged(mutant, verdict)}")
+                continue
+            self._record.add(mutant, verdict)
             if verdict.result == trial.SURVIVED:
                 say(f"{number}/{len(self._todo)} {told(mutant)}")
         return True
@@ -128,12 +132,19 @@ def told(mutant: Mutant) -> str:
     )
 
 
+def unjudged(mutant: Mutant, verdict: trial.Verdict) -> str:
+    return f"not judged: {mutant.module}:{mutant.line} {mutant.change}: {verdict.why}"
+
+
 def tried_fresh(asked: argparse.Namespace, todo: Sequence[Mutant], record: Record) -> None:
     until = time.monotonic() + asked.seconds
     for mutant in todo:
         if time.monotonic() > until:
             break
         verdict = trial.fresh(asked.root, mutant, asked.fresh)
+        if verdict.result == trial.UNJUDGED:
+            say(unjudged(mutant, verdict))
+            continue
         record.add(mutant, verdict)
         say(told(mutant) if verdict.result == trial.SURVIVED else f"killed: {verdict.why}")
 
@@ -156,7 +167,13 @@ def main(arguments: Sequence[str]) -> int:
     elif todo := [one for one in wanted if one.key not in known]:
         sys.path.insert(0, str(asked.root))
         left_out = [f"--ignore={asked.root / one}" for one in LEFT_OUT]
-        where = [*OPTIONS, *left_out, *(str(asked.root / one) for one in asked.tests)]
+        # Tests are named from the root wherever the caller stands.
+        where = [
+            *OPTIONS,
+            f"--rootdir={asked.root}",
+            *left_out,
+            *(str(asked.root / one) for one in asked.tests),
+        ]
         pytest.main(where, plugins=[SameExamples(), Run(asked, todo, record)])
     counts = records.counts_of(sites, wanted, record, aside)
     lives = [o for o in wanted if o.key in record.kept]
@@ -165,7 +182,8 @@ def main(arguments: Sequence[str]) -> int:
             say(told(one))
     say(
         f"{state}, seed {asked.seed}: {counts.sites} places, {counts.chosen} drawn, "
-        f"{counts.killed} killed, {counts.survived} survived, {counts.equivalent} equivalent: "
+        f"{counts.killed} killed, {counts.survived} survived, {counts.equivalent} equivalent, "
+        f"{counts.left} not tried: "
         f"{counts.rate_ppm / 10_000:.1f} % of {counts.killed + counts.survived}"
     )
     if not asked.module and not asked.at:

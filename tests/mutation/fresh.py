@@ -1,6 +1,7 @@
 """`python -m tests.mutation.fresh ROOT`: a mutant in a process that never saw it as it is.
 
-Which, and its tests, are told on standard input as JSON. The status is that of pytest.
+Which, and its tests, are told on standard input as JSON; no mutant: the modules as they are. The
+status is that of pytest.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 
 from tests.mutation.operators import Mutant, mutants_of, mutated, path_of
 from tests.mutation.running import OPTIONS, SameExamples
+from tests.mutation.trial import BROKEN
 
 
 class _Loader(SourceFileLoader):
@@ -46,11 +48,15 @@ class _Finder(MetaPathFinder):
 
 def main(root: Path) -> int:
     asked = json.load(sys.stdin)
-    mutant = mutants_of(root, asked["module"])[asked["number"]]
-    assert asked["module"] not in sys.modules, "it must not be known before"
     sys.path.insert(0, str(root))
-    sys.meta_path.insert(0, _Finder(root, mutant))
-    return int(pytest.main([*OPTIONS, "-x", "-rfE", *asked["tests"]], plugins=[SameExamples()]))
+    if (which := asked["mutant"]) is not None:
+        if which["module"] in sys.modules:
+            sys.stderr.write(f"{which['module']} is known already, and would run unchanged")
+            return BROKEN
+        mutant = mutants_of(root, which["module"])[which["number"]]
+        sys.meta_path.insert(0, _Finder(root, mutant))
+    how = [*OPTIONS, f"--rootdir={root}", "-x", "-rfE"]
+    return int(pytest.main([*how, *asked["tests"]], plugins=[SameExamples()]))
 
 
 if __name__ == "__main__":

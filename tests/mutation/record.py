@@ -106,13 +106,20 @@ def _read(file: Path) -> dict[str, Kept]:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """`sites`: of all modules that were asked for; `chosen` of them were to be tried."""
+    """`sites`: of all modules that were asked for; `chosen` of them were to be tried. The rate is
+    that of those that were tried: as long as some are `left`, it says nothing of all.
+    """
 
     sites: int
     chosen: int
     killed: int
     survived: int
     equivalent: int
+
+    @property
+    def left(self) -> int:
+        """Those that were drawn and have no result: no time was left, or none could be judged."""
+        return self.chosen - self.killed - self.survived - self.equivalent
 
     @property
     def rate_ppm(self) -> int:
@@ -133,7 +140,8 @@ def counts_of(sites: int, chosen: Sequence[Mutant], record: Record, aside: set[s
 
 def append(state: str, seed: int, counts: Counts, file: Path = RESULTS) -> None:
     """One line for each state and seed; the last run of it replaces the one before."""
-    line = {"commit": state, "seed": seed, **asdict(counts), "rate_ppm": counts.rate_ppm}
+    line = {"commit": state, "seed": seed, **asdict(counts), "left": counts.left}
+    line["rate_ppm"] = counts.rate_ppm
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
     told = [json.loads(one) for one in lines]
     others = [one for one in told if (one["commit"], one["seed"]) != (state, seed)]

@@ -71,6 +71,40 @@ def test_a_mutant_that_a_test_notices_is_killed_and_another_survives(tmp_path: P
     assert len(file.read_text("utf-8").splitlines()) == len(kept), "nothing was tried again"
 
 
+def test_a_test_that_fails_without_the_mutant_kills_none(tmp_path: Path) -> None:
+    """One that needs the process it was read in, as one that needs a thread or a lock does."""
+    (tmp_path / "toy.py").write_text(TOY, "utf-8")
+    needs_its_process = "import os\n\nfrom toy import fee, late\n\nHERE = os.getpid()\n\n\n" + (
+        "def test_here():\n    late(fee(3))\n    assert os.getpid() == HERE\n"
+    )
+    (tmp_path / "test_toy.py").write_text(needs_its_process, "utf-8")
+    told = run(tmp_path, "--module", "toy", "--tests", "test_toy.py")
+    assert "not judged: toy:7" in told
+    bodies = [one for one in mutants_of(tmp_path, "toy") if one.is_body]
+    assert f" {len(bodies)} not tried" in told
+
+
+def test_tests_that_cannot_be_run_kill_none(tmp_path: Path) -> None:
+    (tmp_path / "toy.py").write_text(TOY, "utf-8")
+    (tmp_path / "test_toy.py").write_text(TESTS, "utf-8")
+    (tmp_path / "test_broken.py").write_text("def test_broken():\n    assert False\n", "utf-8")
+    run(tmp_path, "--module", "toy", "--tests", "test_toy.py")
+    for name in ("test_no_such_file.py", "test_broken.py"):
+        told = run(tmp_path, "--module", "toy", "--tests", "test_toy.py", "--fresh", name)
+        assert "not judged: toy:7" in told, name
+        assert " 1 survived" in told, name
+
+
+def test_a_mutant_with_which_pytest_cannot_begin_is_killed(tmp_path: Path) -> None:
+    """What all tests import refuses it."""
+    (tmp_path / "toy.py").write_text(TOY, "utf-8")
+    (tmp_path / "test_toy.py").write_text("from toy import fee\n\n\ndef test():\n    fee(0)\n")
+    run(tmp_path, "--module", "toy", "--tests", "test_toy.py")
+    (tmp_path / "conftest.py").write_text("import toy\n\nassert toy.LIMIT == 14\n", "utf-8")
+    told = run(tmp_path, "--module", "toy", "--tests", "test_toy.py", "--fresh", "test_toy.py")
+    assert "killed: status 4" in told
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_the_modules_of_money_are_there(module: str) -> None:
     assert path_of(ROOT, module).is_file()
@@ -88,5 +122,5 @@ def test_the_result_of_each_run_says_what_it_counted() -> None:
     for line in RESULTS.read_text("utf-8").splitlines():
         told = json.loads(line)
         tried = told["killed"] + told["survived"]
-        assert tried + told["equivalent"] <= told["chosen"] <= told["sites"]
+        assert tried + told["equivalent"] + told["left"] == told["chosen"] <= told["sites"]
         assert told["rate_ppm"] == told["killed"] * 1_000_000 // max(1, tried)

@@ -16,7 +16,7 @@ import time
 import types
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,10 @@ TEST_S, TIMES = 2.0, 12.0
 WAITING = 20
 """A second of processor time is so many at most: whoever waits for ever is stopped, too."""
 FRESH_TESTS_MAX = 300
-KILLED, SURVIVED = "killed", "survived"
+KILLED, SURVIVED, UNJUDGED = "killed", "survived", "not judged"
+"""The last: what noticed it fails without the mutant, too, or could not be run at all."""
+BROKEN = 70
+"""The status of `tests.mutation.fresh` where it could not change the module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,31 @@ def forked(
     items: Sequence[pytest.Item],
     seconds: Mapping[str, float],
 ) -> Verdict:
-    """One child, which runs these tests until one notices."""
+    """One child, which runs these tests until one notices; then another without the mutant, where
+    the same tests must pass.
+    """
+    verdict = _in_child(swaps, items, seconds)
+    if verdict.result == KILLED and not _pass_unchanged(items[: verdict.ran], seconds):
+        return replace(verdict, result=UNJUDGED, why=f"fails without the mutant: {verdict.why}")
+    return verdict
+
+
+_unchanged: dict[tuple[str, ...], bool] = {}
+
+
+def _pass_unchanged(items: Sequence[pytest.Item], seconds: Mapping[str, float]) -> bool:
+    """Also in a child, and in this order: one that passed among all others may fail there."""
+    names = tuple(one.nodeid for one in items)
+    if names not in _unchanged:
+        _unchanged[names] = _in_child((), items, seconds).result == SURVIVED
+    return _unchanged[names]
+
+
+def _in_child(
+    swaps: Sequence[tuple[types.FunctionType, types.CodeType]],
+    items: Sequence[pytest.Item],
+    seconds: Mapping[str, float],
+) -> Verdict:
     began = time.monotonic()
     reading, writing = os.pipe()
     child = os.fork()
@@ -161,6 +188,8 @@ def _as_child(
                 break
         else:
             os.write(writing, b"survived\n")
+    except BaseException as error:  # of ours: no test has noticed anything
+        os.write(writing, f"broken {error!r}".replace("\n", " ").encode() + b"\n")
     finally:
         os._exit(0)
 
@@ -179,26 +208,53 @@ def _watched(reading: int, items: Sequence[pytest.Item], end: float) -> tuple[st
                 return KILLED, items[at].nodeid, at + 1
             if line in (b"survived", b"enough"):
                 return SURVIVED, "" if line == b"survived" else "time was up", at + 1
+            if line.startswith(b"broken "):
+                return UNJUDGED, line.decode("utf-8", "replace"), at + 1
             at = int(line)
 
 
 def fresh(root: Path, mutant: Mutant, tests: Sequence[str]) -> Verdict:
-    """A process of its own, which imports the mutant and runs these tests until one notices."""
+    """A process of its own, which imports the mutant and runs these tests until one notices; what
+    noticed must pass in one without the mutant.
+    """
     began, some = time.monotonic(), tests[:FRESH_TESTS_MAX]
     assert some, "without a name pytest would run everything"
-    asked = json.dumps({"module": mutant.module, "number": mutant.number, "tests": some})
+    result, why, failed = _in_process(root, some, mutant)
+    if result == KILLED and not _pass_unchanged_in_process(root, failed or tuple(some), not failed):
+        result, why = UNJUDGED, f"fails without the mutant: {why}"
+    return Verdict(result, why, len(some), len(tests), round(time.monotonic() - began, 2))
+
+
+@functools.cache
+def _pass_unchanged_in_process(root: Path, tests: tuple[str, ...], is_found: bool) -> bool:
+    """Whether they pass, or only whether they are there and can be read, if `is_found`."""
+    return _in_process(root, tests, None, is_found=is_found)[0] == SURVIVED
+
+
+def _in_process(
+    root: Path, tests: Sequence[str], mutant: Mutant | None, *, is_found: bool = False
+) -> tuple[str, str, tuple[str, ...]]:
+    """Result, why, and the test or the file that failed; none where pytest could not even begin, as
+    when what all tests import is broken. None: with the modules as they are.
+    """
+    which = None if mutant is None else {"module": mutant.module, "number": mutant.number}
+    options = ["--collect-only", "-q"] if is_found else []
     try:
         done = subprocess.run(
             [sys.executable, "-m", "tests.mutation.fresh", str(root)],
-            input=asked,
+            input=json.dumps({"mutant": which, "tests": [*options, *tests]}),
             text=True,
             capture_output=True,
             timeout=MUTANT_S * WAITING,
             cwd=root,
         )
-        failed = [one for one in done.stdout.splitlines() if one.startswith(("FAILED", "ERROR"))]
-        result = SURVIVED if done.returncode == pytest.ExitCode.OK else KILLED
-        why = failed[0] if failed else ("" if result == SURVIVED else f"status {done.returncode}")
     except subprocess.TimeoutExpired:
-        result, why = SURVIVED, "time was up"
-    return Verdict(result, why, len(some), len(tests), round(time.monotonic() - began, 2))
+        return SURVIVED, "time was up", ()
+    if done.returncode == pytest.ExitCode.OK:
+        return SURVIVED, "", ()
+    for line in done.stdout.splitlines():
+        if line.startswith(("FAILED ", "ERROR ")):
+            return KILLED, line, (line.split(" ", 1)[1].split(" - ", 1)[0],)
+    said = (done.stderr or done.stdout).strip().splitlines()
+    why = f"status {done.returncode}: {said[-1] if said else 'nothing was said'}"
+    return UNJUDGED if done.returncode == BROKEN else KILLED, why, ()

@@ -57,7 +57,7 @@ def results(
     given = list(seeds)
     for seed in given:
         waiting.put(seed)
-    told: queue.SimpleQueue[Result | SuiteBroken] = queue.SimpleQueue()
+    told: queue.SimpleQueue[Result | Exception] = queue.SimpleQueue()
     stopping = threading.Event()
     lanes = [
         threading.Thread(target=_lane, args=(module, waiting, told, stopping, limit_s))
@@ -69,7 +69,7 @@ def results(
     try:
         for _ in given:
             result = told.get()
-            if isinstance(result, SuiteBroken):
+            if isinstance(result, Exception):
                 raise result
             yield result
     finally:
@@ -81,7 +81,7 @@ def results(
 def _lane(
     module: str,
     waiting: queue.SimpleQueue[int | None],
-    told: queue.SimpleQueue[Result | SuiteBroken],
+    told: queue.SimpleQueue[Result | Exception],
     stopping: threading.Event,
     limit_s: int,
 ) -> None:
@@ -96,7 +96,7 @@ def _lane(
                 worker.stop()
                 worker = None
             told.put(Result(seed, time.monotonic() - began, failure))
-    except SuiteBroken as broken:
+    except Exception as broken:  # whatever it is: nobody else would tell, and who waits would wait
         told.put(broken)
     finally:
         if worker is not None:
