@@ -47,6 +47,7 @@ def run(words: list[str]) -> int:
     (HERE / "environment").write_text(json.dumps(dict(os.environ)))
     labels = dict(words[i + 1].split("=") for i in range(at) if words[i] == "--label")
     script = f'cd {HERE}; "$@" >> printed 2>&1; echo $? > new; mv new code'
+    (HERE / "code").unlink(missing_ok=True)  # before: a short command has ended at once
     process = subprocess.Popen(
         ["sh", "-c", script, "sh", *words[at + 2 :]],
         env={"PATH": os.environ["PATH"], **filed, **{name: os.environ[name] for name in named}},
@@ -55,7 +56,6 @@ def run(words: list[str]) -> int:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    (HERE / "code").unlink(missing_ok=True)
     KNOWN.write_text(json.dumps({"pid": process.pid, "labels": labels}))
     return 0
 
