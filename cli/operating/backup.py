@@ -50,7 +50,7 @@ Root = Annotated[
 ]
 Key = Annotated[
     str | None,
-    typer.Option(help="A verifier key of the log, from another source: who signed the heads."),
+    typer.Option(help="A verifier key of the log that signed the heads, from another source."),
 ]
 Postgres = Annotated[
     Path | None,

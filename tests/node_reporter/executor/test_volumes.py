@@ -97,8 +97,8 @@ def weed(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]
 def _free_ports(count: int) -> Iterator[int]:
     held = [socket.socket() for _ in range(count)]
     for one in held:
-        # Its gRPC port is 10,000 higher, so only low ports will do.
-        for port in range(20_000 + os.getpid() % 20_000, 50_000):
+        # Its gRPC port is 10,000 higher; from 32,768 on the kernel gives ports to whoever asks.
+        for port in range(10_000 + os.getpid() % 10_000, 22_000):
             try:
                 one.bind(("127.0.0.1", port))
                 break
