@@ -3,9 +3,10 @@
     the next key is on disk  ->  the log names it  ->  the old key has another name
                              ->  the next key takes the name of the old one
 
-Each step is on disk before the next one begins, so a run that was killed anywhere is ended by the
-next run, and the key that the log names is never lost. A rotation that is refused leaves no next
-key: it would lie among the keys, and in their exports, until it signs one day.
+Each step is on disk before the next one begins, so a run that was killed on the way is ended by the
+next run, and the key that the log names is never lost. After the last step nothing is left to end:
+the next run is another rotation (`tallystick keys announced` tells the last). A rotation that is
+refused leaves no next key: it would lie among the keys, and in their exports, until it signs.
 """
 
 from __future__ import annotations
