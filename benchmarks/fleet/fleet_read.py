@@ -14,15 +14,13 @@ import argparse
 import json
 import os
 import resource
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from benchmarks import cpu
+from benchmarks.workplace import Server, workplace
 from ledger import migrate
 from projections import tables
 from projections.market.feed import Feed
@@ -32,17 +30,20 @@ NODES, GPUS_EACH, PROVIDERS, REGIONS = 100_000, 8, 5_000, 300
 
 _FILL = (
     """INSERT INTO proj_fleet.provider
-        SELECT 'prov_' || n, 'acct_' || n, 'physical', 1, n
+            (provider_id, account_id, kind, payment_mode, at_us, position)
+        SELECT 'prov_' || n, 'acct_' || n, 'physical', 'credits', 1, n
         FROM generate_series(0, %(providers)s) n""",
-    """INSERT INTO proj_fleet.region
+    """INSERT INTO proj_fleet.region (region_id, provider_id, name, storage_mode, setting,
+            admission, allow_public_jobs, at_us, position)
         SELECT 'region_' || n, 'prov_' || n, 'r', 'central', 'datacenter', 'operator', true, 1, n
         FROM generate_series(0, %(regions)s) n""",
     """INSERT INTO proj_fleet.node (node_id, provider_id, region_id, agent, key_id, public_key,
-            phase, phase_at_us, quarantined, specs, specs_at_us, at_us, position, sellable)
+            phase, phase_at_us, quarantined, specs, specs_at_us, at_us, position, sellable,
+            revoked, lifetime, capacity_class)
         SELECT 'node_' || lpad(n::text, 32, '0'), 'prov_' || n %% %(providers)s,
             'region_' || n %% %(regions)s, 'bench', 'k', 'p', 'active', 1, false,
             '{"host": {"arch": "x86_64", "os": "linux", "cpu_cores": 64, "ram_mib": 524288}}',
-            1, 1, n, true
+            1, 1, n, true, false, 'permanent', 'on_demand'
         FROM generate_series(0, %(nodes)s - 1) n""",
     """INSERT INTO proj_fleet.device
         SELECT 'GPU-' || n || '-' || g, 'node_' || lpad(n::text, 32, '0'),
@@ -59,17 +60,15 @@ _FILL = (
 )
 
 
-def run(nodes: int = NODES) -> dict[str, Any]:
+def run(nodes: int = NODES, server: Server | None = None) -> dict[str, Any]:
     """Seconds of the first read, and of the processors on both sides of the connection."""
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as name:
-        Path(name).chmod(0o755)
-        with EmbeddedPostgres(Path(name) / "pg") as server:
-            uri = server.create_database("fleet_read")
-            migrate.migrate(uri)
-            with psycopg.connect(uri, autocommit=True) as connection:
-                tables.ensure(connection)
-                _fill(connection, nodes)
-                return _measure(connection, server.pid, nodes)
+    with workplace(server) as (_, running):
+        uri = running.create_database("fleet_read")
+        migrate.migrate(uri)
+        with psycopg.connect(uri, autocommit=True) as connection:
+            tables.ensure(connection)
+            _fill(connection, nodes)
+            return _measure(connection, running.pid, nodes)
 
 
 def _fill(connection: Connection, nodes: int) -> None:

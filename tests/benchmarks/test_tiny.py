@@ -15,6 +15,7 @@ import pytest
 from psycopg import sql
 
 from benchmarks.__main__ import BENCHMARKS, Benchmark, table
+from benchmarks.fleet import fleet_read
 from benchmarks.size import Size
 from tests.conftest import Databases
 
@@ -73,3 +74,9 @@ def test_a_benchmark_runs_and_tells_its_lines(benchmark: Benchmark, shared: Shar
     assert json.loads(json.dumps([result, [asdict(line) for line in lines]]))
     told = table(lines)
     assert all(line.what in told for line in lines)
+
+
+def test_the_fleet_is_read(shared: Shared) -> None:
+    """It is in no table: it is asked for alone."""
+    told = fleet_read.run(40, shared)
+    assert told["conditions"]["devices"] == 320
