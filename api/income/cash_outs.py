@@ -31,7 +31,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit, Order
 from api.door.second_person import checked
 from api.parties.accounts import own, visible
 from domain.duration import SECOND_US
@@ -390,27 +390,41 @@ class CashOutHoldsAnswer(AnswerModel):
     problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_account_cash_outs(
-    account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    account_id: AccountInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
-    """Lists the cash-outs of an account, oldest first."""
+    """Lists the cash-outs of an account."""
     visible(call.principal, account_id)
     _existing(call, account_id)
-    return _page(call, account_id, limit, cursor)
+    return _page(call, account_id, order, limit, cursor)
 
 
 @resource.get("/v1/cash-outs", OPERATE, page_of(CashOutAnswer), problems=["cursor_invalid"])
 def list_cash_outs(
-    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
-    """Lists the cash-outs of all accounts, oldest first."""
-    return _page(call, call.principal.among(account_id), limit, cursor)
+    """Lists the cash-outs of all accounts."""
+    return _page(call, call.principal.among(account_id), order, limit, cursor)
 
 
-def _page(call: Call, account_id: str | None, limit: int, cursor: str | None) -> Response:
-    place = call.place(cursor, [0])
+def _page(
+    call: Call, account_id: str | None, order: Order, limit: int, cursor: str | None
+) -> Response:
+    place = call.place(cursor, [0], order)
     with call.read(MONEY_OUT) as view:
         rows = money_out.read_cash_outs(
-            view.connection, account_id=account_id, after=place.after[0], limit=limit + 1
+            view.connection,
+            account_id=account_id,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _cash_out)
 
@@ -623,13 +637,17 @@ class PayoutDifferenceNoteRequest(RequestModel):
     problems=["cursor_invalid"],
 )
 def list_payout_differences(
-    call: Caller, is_open: OpenQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    is_open: OpenQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists differences between the processor's payouts and our cash-outs."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(MONEY_OUT) as view:
         rows = money_out.read_differences(
-            view.connection, is_open=is_open, after=place.after[0], limit=limit + 1
+            view.connection, is_open=is_open, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _difference)
 

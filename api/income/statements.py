@@ -34,7 +34,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, Limit
 from api.door.positions import ReadAsOf
 from api.metering.unbilled import unbilled
 from api.parties.accounts import visible
@@ -186,6 +186,7 @@ def read_account_statement(
     account_id: AccountInPath,
     call: Caller,
     as_of: ReadAsOf,
+    order: ByNumber,
     from_: FromQuery = None,
     to: MomentQuery = None,
     kind: KindQuery = None,
@@ -203,7 +204,7 @@ def read_account_statement(
     account.
     """
     visible(call.principal, account_id)
-    place = call.place(cursor, [0, ""])
+    place = call.place(cursor, [0, ""], order)
     filters = {"client_id": client_id, "project_id": project_id, "end_user_ref": end_user_ref}
     with_usage = by is not None or any(one is not None for one in filters.values())
     is_now = as_of.is_now and cursor is None and (to is None or to > call.now_us)
@@ -222,6 +223,7 @@ def read_account_statement(
             kind=kind,
             **filters,
             after=(place.after[0], place.after[1]),
+            newest=place.way.newest,
             limit=limit + 1,
         )
         lines, more, headers = call.cut(

@@ -43,7 +43,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.door.positions import ReadAsOf
 from api.fleet.constraints import MigStart, Mode
 from api.jobs.jobs import EXAMPLE, JobRequest, own_job
@@ -615,6 +615,7 @@ def _code(party: str, lease: Lease) -> int:
 )
 def list_leases(
     call: Caller,
+    order: InOrder,
     as_of: ReadAsOf,
     state: State | None = None,
     job_id: JobQuery = None,
@@ -625,7 +626,7 @@ def list_leases(
     """Lists leases in order of request, as renter or as provider; all for operators and
     auditors.
     """
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(LEASES, as_of=as_of) as view:
         rows = leases.read_leases(
             view.connection,
@@ -635,6 +636,7 @@ def list_leases(
             state=state,
             as_of_position=view.as_of,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(
@@ -662,14 +664,18 @@ def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response
     problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_usage(
-    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    lease_id: LeaseInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists GPU time of a lease, hour by hour, and time that earned nothing."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(LEASES, USAGE) as view:
         visible_lease(call, view.connection, lease_id)
         rows = usage.read_accruals(
-            view.connection, lease_id=lease_id, after=place.after[0], limit=limit + 1
+            view.connection, lease_id=lease_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _hour)
 
@@ -681,15 +687,27 @@ def list_lease_usage(
     problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_charges(
-    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    lease_id: LeaseInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the cost of a lease, accrual by accrual, and the receiver of each unit."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(LEASES, USAGE) as view:
         visible_lease(call, view.connection, lease_id)
-        rows = view.connection.execute(_CHARGES, (lease_id, place.after[0], limit + 1)).fetchall()
+        rows = usage.read_accruals(
+            view.connection, lease_id=lease_id, after=place.after[0], way=place.way, limit=limit + 1
+        )
+        charges = _facts_at(view.connection, [row.position for row in rows])
         return call.page(
-            view, place, rows, limit, lambda row: [row[0]], lambda row: _charge(call, row)
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
+            lambda row: _charge(call, row.position, charges[row.position]),
         )
 
 
@@ -700,14 +718,18 @@ def list_lease_charges(
     problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_history(
-    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    lease_id: LeaseInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists every fact of a lease, and the state after it."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(LEASES) as view:
         visible_lease(call, view.connection, lease_id)
         rows = leases.read_lease_history(
-            view.connection, lease_id, after=place.after[0], limit=limit + 1
+            view.connection, lease_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _fact)
 
@@ -723,18 +745,21 @@ def visible_lease(
     return found
 
 
-_CHARGES = """
-    SELECT a.position, e.state FROM proj_usage.accrual a
-    JOIN public.market_events e ON e.notification_id = a.position
-    WHERE a.lease_id = %s AND a.position > %s ORDER BY a.position LIMIT %s
+_FACTS = """
+    SELECT notification_id, state FROM public.market_events WHERE notification_id = ANY(%s)
 """
 
 
-def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeAnswer:
+def _facts_at(connection: Any, positions: list[int]) -> dict[int, Any]:
+    """The accruals at these positions."""
+    rows = connection.execute(_FACTS, (positions,)).fetchall()
+    return {at: codec.decode("lease.usage_accrued.v1", bytes(state)) for at, state in rows}
+
+
+def _charge(call: Call, position: int, fact: Any) -> LeaseChargeAnswer:
     """Who else paid is for the renter, and who shares the provider's part for the provider; anybody
     else among them sees their own.
     """
-    fact = codec.decode("lease.usage_accrued.v1", bytes(row[1]))
     parts, may_see = fact.parts_new, call.principal.may_see
     sees_payers, sees_owners = may_see(fact.account_id), may_see(fact.provider_account_id)
     return LeaseChargeAnswer(
@@ -765,7 +790,7 @@ def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeAnswer:
             for one in fact.drawn
         ],
         cumulative_charge=money(fact.charge),
-        position=row[0],
+        position=position,
     )
 
 
