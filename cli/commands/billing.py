@@ -12,8 +12,18 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cli.arguments import AccountId
-from cli.remote import Limit, Remote, credits_of, reads, records
-from cli.terminal import InputUnusable, amount, columns, facts, group, top_level
+from cli.remote import (
+    AS_IT_IS,
+    BY_NUMBER,
+    IN_ORDER,
+    Remote,
+    credits_of,
+    lists,
+    moment_of,
+    reads,
+    records,
+)
+from cli.terminal import InputUnusable, amount, columns, facts, gpu_hours, group, top_level
 
 commands = top_level()
 usage = group(
@@ -24,7 +34,10 @@ Account = Annotated[
     str | None, typer.Option("--account", metavar="ACCOUNT", help="Default: the key's own account.")
 ]
 From = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Like 2026-11-01T00:00:00Z.")
+    str | None,
+    typer.Option(
+        "--from", metavar="TIME", help="From then on: 2026-11-01, or 7d for seven days ago."
+    ),
 ]
 To = Annotated[
     str | None, typer.Option("--to", metavar="TIME", help="Up to this moment, not included.")
@@ -32,10 +45,8 @@ To = Annotated[
 Group = Literal["client_id", "project_id", "end_user_ref", "lease_id"]
 
 
-@commands.command(
-    epilog="Example: tallystick statement --from 2026-11-01T00:00:00Z --by project_id"
-)
-@reads
+@commands.command(epilog="Example: tallystick statement --from 2026-11-01 --by project_id")
+@lists(BY_NUMBER)
 def statement(
     remote: Remote,
     from_: From = None,
@@ -46,31 +57,16 @@ def statement(
     by: Annotated[Group | None, typer.Option(help="Sum the usage by this field.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only lines of this kind, like usage.")] = None,
     account: Account = None,
-    limit: Limit = 50,
 ) -> None:
     """What an account had, what moved and for what, and what is not billed yet.
 
-    Each line names the position of its fact: /v1/accounts/ACCOUNT/statements/lines/POSITION leads
-    on to the signed reports behind it.
+    Each line names the position of its fact.
     """
     who = account or _own(remote)
-    asked: dict[str, Any] = {"from_": from_, "to": to, "by": by, "kind": kind}
+    asked: dict[str, Any] = {"from_": _time(from_), "to": _time(to), "by": by, "kind": kind}
     asked |= {} if as_of is None else _moment(as_of)
-    told: dict[str, Any] = {}
-    lines: list[Any] = []
-    cursor: str | None = None
-    while not told or (cursor is not None and len(lines) < limit):
-        page: Any = _page(remote, who, min(100, limit - len(lines)), cursor, asked)
-        told = told or dict(page)
-        lines += page["lines"]
-        cursor = page.get("next_cursor")
-    told |= {"lines": lines, "has_more": cursor is not None}
-    told.pop("next_cursor", None)
+    told = remote.list(lambda c, page: c.read_account_statement(who, **asked, **page), rows="lines")
     remote.tell(told, _statement(told))
-
-
-def _page(remote: Remote, who: str, size: int, cursor: str | None, asked: dict[str, Any]) -> Any:
-    return remote.ask(lambda c: c.read_account_statement(who, limit=size, cursor=cursor, **asked))
 
 
 def _statement(told: dict[str, Any]) -> list[str]:
@@ -94,7 +90,7 @@ def _statement(told: dict[str, Any]) -> list[str]:
         groups = [{**one, "charge": amount(one["charge"])} for one in used["groups"]]
         shown += ["", *columns(groups, ("group", "gpu_us", "charge", "accruals")), ""]
         said = ("matched", "unconfirmed", "contested", "disputed")
-        shown += facts({name: f"{used[f'{name}_gpu_us']} GPU-us" for name in said})
+        shown += facts({name: f"{gpu_hours(used[f'{name}_gpu_us'])} GPU-hours" for name in said})
     estimate = told.get("unbilled_estimate")
     if estimate is not None:
         shown += ["", f"not billed yet, from reports received so far: {amount(estimate['charge'])}"]
@@ -102,7 +98,7 @@ def _statement(told: dict[str, Any]) -> list[str]:
 
 
 @usage.command("summary", epilog="Example: tallystick usage summary --by day,model --json")
-@reads
+@lists(AS_IT_IS)
 def usage_summary(
     remote: Remote,
     by: Annotated[
@@ -112,20 +108,12 @@ def usage_summary(
     to: To = None,
     project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
     account: Account = None,
-    limit: Limit = 100,
 ) -> None:
     """Show GPU time and charge by hour, day, client, project, end user and model."""
     found = remote.list(
-        lambda c, size, cursor: c.list_usage_summary(
-            by=by,
-            from_=from_,
-            to=to,
-            project_id=project,
-            account_id=account,
-            limit=size,
-            cursor=cursor,
-        ),
-        limit,
+        lambda c, page: c.list_usage_summary(
+            by=by, from_=_time(from_), to=_time(to), project_id=project, account_id=account, **page
+        )
     )
     rows = [
         {**row, "charge": amount(row["charge"]), "charge_max": amount(row["charge_max"])}
@@ -136,7 +124,7 @@ def usage_summary(
 
 
 @commands.command(epilog="Example: tallystick earnings --by hour --json")
-@reads
+@lists(AS_IT_IS)
 def earnings(
     remote: Remote,
     by: Annotated[str, typer.Option(help="node_id, lease_id, hour, epoch.")] = "node_id,epoch",
@@ -147,7 +135,6 @@ def earnings(
         typer.Option(metavar="POSITION", help="One accrual, step by step, instead of sums."),
     ] = None,
     account: Account = None,
-    limit: Limit = 100,
 ) -> None:
     """What was earned, by node, lease, hour and epoch; or why one accrual was shared as it was."""
     if explain is not None:
@@ -155,10 +142,9 @@ def earnings(
         remote.tell(told, _explained(told))
         return
     found = remote.list(
-        lambda c, size, cursor: c.list_earnings(
-            by=by, from_=from_, to=to, account_id=account, limit=size, cursor=cursor
-        ),
-        limit,
+        lambda c, page: c.list_earnings(
+            by=by, from_=_time(from_), to=_time(to), account_id=account, **page
+        )
     )
     money = ("charge", "fee", "provider", "platform", "burn", "client", "earned")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
@@ -210,7 +196,7 @@ def forecast(remote: Remote, account: Account = None) -> None:
 
 def _own(remote: Remote) -> str:
     """The account of the key. Raises InputUnusable for a key that sees several."""
-    found = remote.list(lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), 2)
+    found = remote.list(lambda c, page: c.list_accounts(**page), 2)
     ids: list[str] = [one["account_id"] for one in found["data"]]
     if len(ids) != 1:
         raise InputUnusable("this key sees more than one account: give --account")
@@ -218,7 +204,11 @@ def _own(remote: Remote) -> str:
 
 
 def _moment(text: str) -> dict[str, Any]:
-    return {"as_of_position": int(text)} if text.isdecimal() else {"as_of": text}
+    return {"as_of_position": int(text)} if text.isdecimal() else {"as_of": moment_of(text)}
+
+
+def _time(text: str | None) -> str | None:
+    return None if text is None else moment_of(text)
 
 
 # --- invoice -----------------------------------------------------------------------------------
@@ -230,12 +220,10 @@ Kind = Literal["charges", "earnings"]
 
 
 @invoice.command("list", epilog="Example: tallystick invoice list acct_1f0c...")
-@reads
-def list_invoices(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """List invoices and credit notes of an account, oldest first."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_invoices(account_id, limit=size, cursor=cursor), limit
-    )
+@lists(IN_ORDER)
+def list_invoices(remote: Remote, account_id: AccountId) -> None:
+    """List invoices and credit notes of an account."""
+    found = remote.list(lambda c, page: c.list_invoices(account_id, **page))
     rows = [
         {**row, "number": row["written_number"], "total": amount(row["total"])}
         for row in found["data"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import AccountId
-from cli.remote import Limit, Remote, acts, credits_of, reads, records
+from cli.remote import IN_ORDER, Remote, acts, credits_of, lists, reads, records
 from cli.terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
@@ -40,13 +40,10 @@ def request(
 
 
 @app.command("list", epilog="Example: tallystick cash-out list acct_1f0c... --json")
-@reads
-def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """List the cash-outs of an account, oldest first."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_account_cash_outs(account_id, limit=size, cursor=cursor),
-        limit,
-    )
+@lists(IN_ORDER)
+def list_(remote: Remote, account_id: AccountId) -> None:
+    """List the cash-outs of an account."""
+    found = remote.list(lambda c, page: c.list_account_cash_outs(account_id, **page))
     rows = [{**row, "amount": amount(row["amount"])} for row in found["data"]]
     remote.tell(found, columns(rows, _NAMES))
 

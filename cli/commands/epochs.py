@@ -17,7 +17,18 @@ import typer
 
 from cli.arguments import NodeId
 from cli.commands.governance.grants import tokens_of
-from cli.remote import Limit, Remote, Signed, ToSign, Url, reads, records
+from cli.remote import (
+    AS_IT_IS,
+    BY_NUMBER,
+    IN_ORDER,
+    Remote,
+    Signed,
+    ToSign,
+    Url,
+    lists,
+    reads,
+    records,
+)
 from cli.settings import ConfigFile, DataDir, opened
 from cli.signing import KeyFile, vote_on
 from cli.terminal import (
@@ -59,14 +70,13 @@ MONEY = (
 
 
 @epoch.command("list", epilog="Example: tallystick epoch list --json")
-def list_epochs(limit: Limit = 50, url: Url = None, as_json: AsJson = False) -> None:
-    """List epochs in order, with the emission and rewards of each. Needs no key."""
-    found = Remote(url, None).list(
-        lambda c, size, cursor: c.list_epochs(limit=size, cursor=cursor), limit
-    )
+@lists(BY_NUMBER)
+def list_epochs(remote: Remote) -> None:
+    """List epochs, with the emission and rewards of each. Needs no key."""
+    found = remote.list(lambda c, page: c.list_epochs(**page))
     rows = [{**row, **_amounts(row)} for row in found["data"]]
     names = ("epoch", "state", "start", "end", "emission", "rewards", "recipients")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 @epoch.command(epilog="Example: tallystick epoch preview")
@@ -160,23 +170,19 @@ def show_epoch_clients(
 
 
 @epoch.command("signals", epilog="Example: tallystick epoch signals 3")
-@reads
+@lists(AS_IT_IS)
 def list_signals(
     remote: Remote,
     epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
     renters: Annotated[
         bool, typer.Option("--renters", help="Signals of renters; for auditors.")
     ] = False,
-    limit: Limit = 50,
 ) -> None:
     """Show how much of each node's use came from one renter, or from related ones."""
     told = remote.list(
-        lambda c, size, cursor: (
-            c.list_renter_signals(epoch, limit=size, cursor=cursor)
-            if renters
-            else c.list_wash_signals(epoch, limit=size, cursor=cursor)
-        ),
-        limit,
+        lambda c, page: (
+            c.list_renter_signals(epoch, **page) if renters else c.list_wash_signals(epoch, **page)
+        )
     )
     names = ("subject_id", "gpu_us", "counterparties", "largest_ppm", "related_ppm", "raised")
     remote.tell(told, columns(told["data"], names))
@@ -363,12 +369,10 @@ def accept(
 
 
 @reward.command(epilog="Example: tallystick reward corrections --json")
-@reads
-def corrections(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def corrections(remote: Remote) -> None:
     """List every slash and adjustment, and its result."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_reward_corrections(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_reward_corrections(**page))
     names = ("correction_id", "kind", "state", "epoch", "account_id", "delta", "slashed")
     remote.tell(found, columns([_shown(row) for row in found["data"]], names))
 

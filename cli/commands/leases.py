@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import typer
 
 from cli.arguments import JobId, KeyFile, LeaseId
-from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
+from cli.remote import AS_IT_IS, IN_ORDER, Remote, credits_of, lists, ppm_of, reads, records
 from cli.terminal import (
     EXIT_NO,
     AnswerIsNo,
@@ -151,16 +151,13 @@ def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None)
 
 
 @lease.command("list", epilog="Example: tallystick lease list --state active")
-@reads
+@lists(IN_ORDER)
 def list_leases(
     remote: Remote,
     state: Annotated[LeaseState | None, typer.Option(help="Only leases in this state.")] = None,
-    limit: Limit = 50,
 ) -> None:
     """List your leases, as renter and as provider; all of them for operators and auditors."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_leases(state=state, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_leases(state=state, **page))
     rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
     names = ("lease_id", "state", "gpu_count", "share_ppm", "gpu_us", "charge", "requested_at")
     remote.tell(found, columns(rows, names))
@@ -227,12 +224,10 @@ def close_lease(
 
 
 @lease.command("charges", epilog="Example: tallystick lease charges lease_1f0c...")
-@reads
-def list_charges(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_charges(remote: Remote, lease_id: LeaseId) -> None:
     """Show the cost of a lease, hour by hour: fee + provider + platform + burn."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_lease_charges(lease_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_lease_charges(lease_id, **page))
     money = ("charge", "fee", "provider", "platform", "burn")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     remote.tell(found, columns(rows, ("until", "gpu_us", *money)))
@@ -316,9 +311,7 @@ def sign(
     from domain.lease.countersign import message_for
 
     key = key_of(key_file)
-    hours = remote.list(
-        lambda c, size, cursor: c.list_lease_usage(lease_id, limit=size, cursor=cursor), 10_000
-    )["data"]
+    hours = remote.list(lambda c, page: c.list_lease_usage(lease_id, **page), 10_000)["data"]
     until = str(hours[-1]["until"]) if hours else None
     if until is None:
         remote.tell({"lease_id": lease_id, "signed": False}, ["nothing was accrued yet"])
@@ -447,12 +440,10 @@ def accept_quote(
 
 
 @lease.command("events", epilog="Example: tallystick lease events lease_1f0c...")
-@reads
-def list_events(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
+@lists(AS_IT_IS)
+def list_events(remote: Remote, lease_id: LeaseId) -> None:
     """Show the life of a lease: each fact, its cause and what it moved (--json: all)."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_lease_steps(lease_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_lease_steps(lease_id, **page))
     rows = [
         {
             **row,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import AccountId, JobId, KeyFile, OfferId
-from cli.remote import Limit, Remote, acts, credits_of, ppm_of, reads, records
+from cli.remote import AS_IT_IS, IN_ORDER, Remote, acts, credits_of, lists, ppm_of, reads, records
 from cli.terminal import amount, columns, facts, group, note, top_level
 from cli.work_options import MaxPrice, Share, words_of
 
@@ -80,10 +80,10 @@ def create_account(
 
 
 @account.command("list", epilog="Example: tallystick account list --json")
-@reads
-def list_accounts(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_accounts(remote: Remote) -> None:
     """List your account; all of them for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_accounts(**page))
     remote.tell(found, columns(found["data"], ("account_id", "kind", "opened_at")))
 
 
@@ -200,23 +200,17 @@ def create_offer(
 
 
 @offer.command("list", epilog='Example: tallystick offer list --model "NVIDIA H200"')
-@reads
+@lists(AS_IT_IS)
 def list_offers(
     remote: Remote,
     model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
     max_price: Annotated[
         str | None, typer.Option(metavar="CREDITS", help="Highest price per GPU-hour.")
     ] = None,
-    limit: Limit = 50,
 ) -> None:
     """List open offers, cheapest first. Needs no key."""
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
-    found = remote.list(
-        lambda c, size, cursor: c.search_offers(
-            model=model, price_max=price_max, limit=size, cursor=cursor
-        ),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.search_offers(model=model, price_max=price_max, **page))
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
     names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
     remote.tell(found, columns(rows, names))
@@ -239,12 +233,10 @@ def close_offer(remote: Remote, offer_id: OfferId) -> None:
 
 
 @offer.command("unmatched", epilog="Example: tallystick offer unmatched --json")
-@reads
-def unmatched(remote: Remote, limit: Limit = 50) -> None:
+@lists(AS_IT_IS)
+def unmatched(remote: Remote) -> None:
     """List your requests that found no node, the newest first; all of them for operators."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_unmatched_requests(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_unmatched_requests(**page))
     rows = [
         {
             "at": row["at"],
@@ -269,7 +261,7 @@ def _eased(one: Any) -> str:
 
 
 @offer.command("search", epilog="Example: tallystick offer search --memory 80000 --setting edge")
-@reads
+@lists(AS_IT_IS)
 def search(
     remote: Remote,
     model: Model = None,
@@ -291,12 +283,11 @@ def search(
     tier: Tier = None,
     reputation: Reputation = None,
     max_price: Annotated[str | None, typer.Option(metavar="CREDITS", help="Per GPU-hour.")] = None,
-    limit: Limit = 50,
 ) -> None:
     """List open offers that meet every demand, cheapest first. Needs no key."""
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
     found = remote.list(
-        lambda c, size, cursor: c.search_offers(
+        lambda c, page: c.search_offers(
             model=model,
             vendor=vendor,
             memory_mib=memory,
@@ -316,10 +307,8 @@ def search(
             capacity_class=capacity,
             min_reputation_ppm=reputation,
             price_max=price_max,
-            limit=size,
-            cursor=cursor,
-        ),
-        limit,
+            **page,
+        )
     )
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
     names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")

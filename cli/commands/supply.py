@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import NodeId, ProviderId, RegionId
-from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
+from cli.remote import IN_ORDER, Remote, credits_of, lists, ppm_of, reads, records
 from cli.terminal import AnswerIsNo, InputUnusable, amount, columns, facts, group, local_time
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ def add_kind(
 
 
 @provider.command("list", epilog="Example: tallystick provider list --json")
-@reads
-def list_providers(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_providers(remote: Remote) -> None:
     """List your providers; all of them for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_providers(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_providers(**page))
     names = ("provider_id", "account_id", "kind", "registered_at")
     remote.tell(found, columns(found["data"], names))
 
@@ -134,18 +134,15 @@ def issue_code(
 
 
 @node.command("list", epilog="Example: tallystick node list --region region_1f0c...")
-@reads
+@lists(IN_ORDER)
 def list_nodes(
     remote: Remote,
     region_id: Annotated[
         str | None, typer.Option("--region", metavar="REGION", help="Only of this region.")
     ] = None,
-    limit: Limit = 50,
 ) -> None:
     """List your nodes; all of them for operators and auditors."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_nodes(region_id=region_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_nodes(region_id=region_id, **page))
     rows = [
         {**each, "state": _standing(each), "devices": len(_devices(each))} for each in found["data"]
     ]
@@ -535,12 +532,10 @@ def schedule(
 
 
 @maintenance.command("list", epilog="Example: tallystick maintenance list node_1f0c...")
-@reads
-def list_maintenances(remote: Remote, node_id: NodeId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_maintenances(remote: Remote, node_id: NodeId) -> None:
     """List the announced maintenance of a node."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_maintenances(node_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_maintenances(node_id, **page))
     remote.tell(found, columns(found["data"], _SHOWN))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.remote import Limit, Remote, reads, records
+from cli.remote import BY_NUMBER, IN_ORDER, Remote, lists, reads, records
 from cli.settings import ConfigFile, DataDir, in_force
 from cli.signing import KeyFile, vote_on
 from cli.terminal import (
@@ -130,10 +130,10 @@ def revise(remote: Remote, file: File, seen: Seen = None) -> None:
 
 
 @app.command("versions", epilog="Example: tallystick policy versions --json")
-@reads
-def versions(remote: Remote, limit: Limit = 50) -> None:
+@lists(BY_NUMBER)
+def versions(remote: Remote) -> None:
     """List every version of the policy, and which one is in force."""
-    found = remote.list(lambda c, size, cursor: c.list_policies(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_policies(**page))
     names = (
         "version",
         "in_force",
@@ -148,12 +148,10 @@ def versions(remote: Remote, limit: Limit = 50) -> None:
 
 
 @app.command("list", epilog="Example: tallystick policy list --json")
-@reads
-def list_proposals(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_proposals(remote: Remote) -> None:
     """List every proposal."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_policy_proposals(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_policy_proposals(**page))
     names = ("number", "status", "title", "category", "created", "policy_version")
     remote.tell(found, columns(found["data"], names))
 
@@ -293,9 +291,7 @@ def _signed(
 ) -> tuple[str, VoteRequest]:
     """The ETag, and a vote on the document as it is; its terms beside those in force."""
     told = remote.ask(lambda c: c.read_policy_proposal(number))
-    published = remote.list(
-        lambda c, size, cursor: c.list_policies(limit=size, cursor=cursor), 1000
-    )
+    published = remote.list(lambda c, page: c.list_policies(**page), 1000)
     in_force = next((one for one in published["data"] if one["in_force"]), None)
     governors = None
     if choice == "cancel":
