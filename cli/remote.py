@@ -189,6 +189,18 @@ class Remote:
             note(f"{len(found):,} are shown, and there are more: --all, or --limit with a number")
         return {**first, rows: found, "has_more": cursor is not None, "position": page["position"]}
 
+    def own_account(self) -> str:
+        """The account of the key. Raises InputUnusable for a key that sees several."""
+        own = self.own_account_or_none()
+        if own is None:
+            raise InputUnusable("this key sees more than one account: name the account")
+        return own
+
+    def own_account_or_none(self) -> str | None:
+        """The account of the key; None for a key that sees several."""
+        found = self.list(lambda c, page: c.list_accounts(**page), 2)["data"]
+        return str(found[0]["account_id"]) if len(found) == 1 else None
+
     def tell(self, document: Any, lines: Iterable[str]) -> None:
         """The result: as one JSON document, or as lines for people."""
         tell(document, lines, as_json=self.as_json)

@@ -5447,6 +5447,17 @@ class Client(Calls):
         found = self._call("GET", at("/v1/earnings/explain/{position}", position=position))
         return cast("forms.EarningExplanationAnswer", found)
 
+    def read_owner_part(self, node_id: str, *, price: int | None = None) -> forms.OwnerPartsAnswer:
+        """Returns the owner's part of a GPU-hour of a node, at a price or at those of its
+        offers.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/earnings/per-hour", node_id=node_id),
+            query={"price": price},
+        )
+        return cast("forms.OwnerPartsAnswer", found)
+
     def read_maturity(self, account_id: str) -> forms.EarningsMaturityAnswer:
         """Returns the earnings of an account: held back, payable, earned, and when they
         mature.

@@ -6,6 +6,7 @@ escrow are recorded together or not at all. Billing starts when the node says th
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -15,7 +16,7 @@ from pydantic import Field, model_validator
 
 from api.door.amounts import Money, Units, credits_, credits_or_none, money
 from api.door.auth import with_scope
-from api.door.call import After, Call, Caller, States
+from api.door.call import After, Call, Caller, States, View
 from api.door.errors import Problem
 from api.door.models import (
     TERM_SECONDS_MAX,
@@ -52,6 +53,7 @@ from api.market.matching import MATCH_AGAIN
 from api.market.placing import BID_FOR, IN_ONE_APPEND, placed
 from api.market.pricing import LeasePricingRequest
 from api.market.unmatched import keep_unmatched
+from api.metering.unbilled import LeaseEstimateAnswer, estimates
 from api.process.lease_desk import Round
 from domain.duration import SECOND_US
 from domain.fleet.provider import provider_stream
@@ -171,7 +173,9 @@ class LeaseOpenedAnswer(AnswerModel):
 
 
 class LeaseAnswer(AnswerModel):
-    """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so far.
+    """A lease as far as it has come. `charge` and `gpu_us` are what has been billed so far, each
+    full hour and the rest at the end; `estimate`, while it runs, is what it comes to by the reports
+    received, to the second.
     `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id` and
     `split_label` name the session and the part of the program that a layer forwards to the devices,
     `route_id` the network route that its traffic takes.
@@ -241,6 +245,7 @@ class LeaseAnswer(AnswerModel):
     charge: Money
     gpu_us: Units
     hours_accrued: Count
+    estimate: LeaseEstimateAnswer | None = None
     version: Count
     position: Position | None = None
 
@@ -639,8 +644,9 @@ def list_leases(
             way=place.way,
             limit=limit + 1,
         )
+        so_far = _estimates(call, view, rows[:limit])
         return call.page(
-            view, place, rows, limit, lambda row: [row.position], partial(_lease, call)
+            view, place, rows, limit, lambda row: [row.position], partial(_lease, call, so_far)
         )
 
 
@@ -654,7 +660,7 @@ def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response
     """Returns a lease, now or as of a position or a time."""
     with call.read(LEASES, as_of=as_of) as view:
         found = visible_lease(call, view.connection, lease_id, view.as_of)
-        return call.answer(view, _lease(call, found))
+        return call.answer(view, _lease(call, _estimates(call, view, [found]), found))
 
 
 @resource.get(
@@ -822,7 +828,19 @@ def _moment_in(row: leases.LeaseRow, state: str) -> str | None:
     return moment_or_none(row.moment_us) if row.state == state else None
 
 
-def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
+def _estimates(
+    call: Call, view: View, rows: Sequence[leases.LeaseRow]
+) -> dict[str, LeaseEstimateAnswer]:
+    """Of the past there are none: what had been received then is not kept apart."""
+    if view.as_of is not None:
+        return {}
+    live = [row.lease_id for row in rows if row.opened_at_us and not row.settled_at_us]
+    return estimates(call.service.ledger, view.connection, live, call.now_us)
+
+
+def _lease(
+    call: Call, so_far: Mapping[str, LeaseEstimateAnswer], row: leases.LeaseRow
+) -> LeaseAnswer:
     told: Any = row
     sees_purpose = call.principal.may_see(row.account_id) or call.principal.owns(row.client_id)
     return LeaseAnswer(
@@ -879,6 +897,7 @@ def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
         charge=credits_(row.charge_units),
         gpu_us=str(row.gpu_us),
         hours_accrued=row.hours,
+        estimate=so_far.get(row.lease_id),
         version=row.version,
         **_moments(row),
     )

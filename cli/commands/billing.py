@@ -62,7 +62,7 @@ def statement(
 
     Each line names the position of its fact.
     """
-    who = account or _own(remote)
+    who = account or remote.own_account()
     asked: dict[str, Any] = {"from_": _time(from_), "to": _time(to), "by": by, "kind": kind}
     asked |= {} if as_of is None else _moment(as_of)
     told = remote.list(lambda c, page: c.read_account_statement(who, **asked, **page), rows="lines")
@@ -93,7 +93,7 @@ def _statement(told: dict[str, Any]) -> list[str]:
         shown += facts({name: f"{gpu_hours(used[f'{name}_gpu_us'])} GPU-hours" for name in said})
     estimate = told.get("unbilled_estimate")
     if estimate is not None:
-        shown += ["", f"not billed yet, from reports received so far: {amount(estimate['charge'])}"]
+        shown += _running(estimate)
     return shown
 
 
@@ -120,7 +120,14 @@ def usage_summary(
         for row in found["data"]
     ]
     names = (*by.split(","), "accruals", "gpu_us", "gpu_us_max", "charge", "charge_max")
-    remote.tell(found, columns(rows, names))
+    running = found.get("unbilled_estimate")
+    remote.tell(found, [*columns(rows, names), *([] if running is None else _running(running))])
+
+
+def _running(told: dict[str, Any]) -> list[str]:
+    """What leases that still run have used and is not billed yet: an estimate, marked with `~`."""
+    used = f"~{gpu_hours(told['gpu_us'])} GPU-hours, ~{amount(told['charge'])}"
+    return ["", f"not billed yet, from reports received so far: {used}"]
 
 
 @commands.command(epilog="Example: tallystick earnings --by hour --json")
@@ -149,7 +156,26 @@ def earnings(
     money = ("charge", "fee", "provider", "platform", "burn", "client", "earned")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     names = (*by.split(","), "accruals", "gpu_us", "charge", "fee", "provider", "earned")
-    remote.tell(found, columns(rows, names))
+    who = account or _only_account(remote, found)
+    maturing: Any = None if who is None else remote.ask(lambda c: c.read_maturity(who))
+    remote.tell({**found, "maturity": maturing}, [*columns(rows, names), *_maturing(maturing)])
+
+
+def _only_account(remote: Remote, found: dict[str, Any]) -> str | None:
+    """Whose earnings these are; None: of several accounts."""
+    whose = {row["account_id"] for row in found["data"]}
+    if len(whose) > 1:
+        return None
+    return whose.pop() if whose else remote.own_account_or_none()
+
+
+def _maturing(told: Any) -> list[str]:
+    """What is held back until when, and what can be paid out."""
+    if told is None:
+        return []
+    rows = [{**row, "amount": amount(row["amount"])} for row in told["upcoming"]]
+    shown = {name: amount(told[name]) for name in ("held_back", "payable", "earned")}
+    return ["", *facts(shown), *(columns(rows, ("matures_at", "amount")) if rows else [])]
 
 
 def _explained(told: dict[str, Any]) -> list[str]:
@@ -171,7 +197,7 @@ def _explained(told: dict[str, Any]) -> list[str]:
 @reads
 def forecast(remote: Remote, account: Account = None) -> None:
     """The second when the funds of each lease end, and until when the balance would last."""
-    who = account or _own(remote)
+    who = account or remote.own_account()
     told: Any = remote.ask(lambda c: c.read_forecast(who))
     leases = [
         {**one, "held": amount(one["held"]), "charge_per_hour": amount(one["charge_per_hour"])}
@@ -192,15 +218,6 @@ def forecast(remote: Remote, account: Account = None) -> None:
         *columns(balances, ("settlement", "spendable", "charge_per_hour", "lasts_until")),
     ]
     remote.tell(told, lines)
-
-
-def _own(remote: Remote) -> str:
-    """The account of the key. Raises InputUnusable for a key that sees several."""
-    found = remote.list(lambda c, page: c.list_accounts(**page), 2)
-    ids: list[str] = [one["account_id"] for one in found["data"]]
-    if len(ids) != 1:
-        raise InputUnusable("this key sees more than one account: give --account")
-    return ids[0]
 
 
 def _moment(text: str) -> dict[str, Any]:

@@ -151,11 +151,17 @@ def mode(
     remote.tell(told, facts(told))
 
 
-@app.command("earnings", epilog="Example: tallystick cash-out earnings acct_1f0c...")
+@app.command("earnings", epilog="Example: tallystick cash-out earnings")
 @reads
-def earnings(remote: Remote, account_id: AccountId) -> None:
+def earnings(
+    remote: Remote,
+    account_id: Annotated[
+        str | None, typer.Argument(metavar="[ACCOUNT]", help="Default: the key's own account.")
+    ] = None,
+) -> None:
     """Show what is held back, payable and earned, when it matures, and which clients brought it."""
-    told: Any = remote.ask(lambda c: c.read_maturity(account_id))
+    who = account_id or remote.own_account()
+    told: Any = remote.ask(lambda c: c.read_maturity(who))
     rows = [{**row, "amount": amount(row["amount"])} for row in told["upcoming"]]
     parts = ("held_back", "payable", "earned", "matured", "reduced", "swept")
     shown = {name: amount(told[name]) for name in parts}

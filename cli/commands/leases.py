@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
@@ -22,6 +22,7 @@ from cli.terminal import (
     amount,
     columns,
     facts,
+    gpu_hours,
     group,
     note,
     tell,
@@ -158,9 +159,22 @@ def list_leases(
 ) -> None:
     """List your leases, as renter and as provider; all of them for operators and auditors."""
     found = remote.list(lambda c, page: c.list_leases(state=state, **page))
-    rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
+    rows = [{**row, **_so_far(row)} for row in found["data"]]
     names = ("lease_id", "state", "gpu_count", "share_ppm", "gpu_us", "charge", "requested_at")
     remote.tell(found, columns(rows, names))
+    if any("estimate" in row for row in rows) and not remote.as_json:
+        note("~ is an estimate by the reports so far; billed each full hour, the rest at its end")
+
+
+def _so_far(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What it used and costs: what was billed, or while it runs the estimate, marked with `~`."""
+    estimate = row.get("estimate")
+    if estimate is None:
+        return {"charge": amount(row["charge"])}
+    return {
+        "gpu_us": f"~{gpu_hours(estimate['gpu_us'])}",
+        "charge": f"~{amount(estimate['charge'])}",
+    }
 
 
 @lease.command("show", epilog="Example: tallystick lease show lease_1f0c... --until settled")

@@ -184,8 +184,24 @@ def create_offer(
     interruptible: Annotated[
         bool, typer.Option("--interruptible", help="Also take leases that may be paused.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell your part of the price, and offer nothing.")
+    ] = False,
 ) -> None:
-    """Offer the GPUs of a node at a price."""
+    """Offer the GPUs of a node at a price, and tell which part of it is yours."""
+    part = remote.ask(lambda c: c.read_owner_part(node, price=int(credits_of(price)["units"])))
+    before = remote.ask(lambda c: c.search_offers(node_id=node, limit=10))["data"]
+    for line in _owner_part(part, settlement):
+        note(line)
+    for other in before:
+        note(
+            f"warning: the offer {other['offer_id']} of this node at"
+            f" {amount(other['price_per_gpu_hour'])} stays open, and renters take the cheapest."
+            f" Close it: tallystick offer close {other['offer_id']}"
+        )
+    if dry_run:
+        remote.tell(part, ["nothing was offered: leave out --dry-run"])
+        return
     body: OfferRequest = {
         "provider_id": provider,
         "node_id": node,
@@ -197,6 +213,31 @@ def create_offer(
     }
     told = remote.ask(lambda c: c.publish_offer(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
+
+
+def _owner_part(told: Mapping[str, Any], settlement: Settlement) -> list[str]:
+    """What the owner gets of a GPU-hour, by class, and when."""
+    lines = [
+        f"you get {_plain(one['provider'])} of {_plain(one['price'])} CREDIT per GPU-hour"
+        f" ({one['gpu_class']}): usage fee {_plain(one['fee'])}, platform"
+        f" {_plain(one['platform'])}"
+        + (f", burned {_plain(one['burn'])}" if int(one["burn"]["units"]) else "")
+        for one in told["data"]
+    ]
+    if settlement == "burn":
+        return [*lines, "paid in TOKEN when the epoch is sealed"]
+    hours, wait = (told[f"{name}_seconds"] // 3_600 for name in ("held_back", "destination"))
+    minimum = _plain(told["cash_out_minimum"])
+    return [
+        *lines,
+        f"it matures {hours} hours after it was earned; the smallest cash-out is {minimum} CREDIT,"
+        f" and none leaves within {wait} hours of a new destination",
+    ]
+
+
+def _plain(money: Mapping[str, Any]) -> str:
+    """`1.125`, without the zeros at its end."""
+    return str(amount(money)).partition(" ")[0].rstrip("0").rstrip(".")
 
 
 @offer.command("list", epilog='Example: tallystick offer list --model "NVIDIA H200"')

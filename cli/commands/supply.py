@@ -9,7 +9,7 @@ import typer
 
 from cli.arguments import NodeId, ProviderId, RegionId
 from cli.remote import IN_ORDER, Remote, credits_of, lists, ppm_of, reads, records
-from cli.terminal import AnswerIsNo, InputUnusable, amount, columns, facts, group, local_time
+from cli.terminal import AnswerIsNo, InputUnusable, amount, columns, facts, group, local_time, note
 
 if TYPE_CHECKING:
     from tallystick_client import Client
@@ -50,6 +50,11 @@ def register_provider(
     body: ProviderRequest = {"kind": kind}
     if payment_mode is not None:
         body["payment_mode"] = payment_mode
+    for other in remote.list(lambda c, page: c.list_providers(**page), 3)["data"]:
+        note(
+            f"warning: your account has the provider {other['provider_id']} already; regions, nodes"
+            " and offers can be added to that one"
+        )
     told = remote.ask(lambda c: c.register_provider(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -269,14 +274,20 @@ def _with_verdict(told: Mapping[str, Any]) -> dict[str, Any]:
     verdict: Mapping[str, Any] | None = told.get("verdict")
     if verdict is None:
         return shown
-    waived = set(verdict["waived"])
-    failing = [f"{name} (waived)" if name in waived else name for name in verdict["failing"]]
+    waived = [name for name in verdict["failing"] if name in verdict["waived"]]
+    failing = [name for name in verdict["failing"] if name not in verdict["waived"]]
     return {
         **shown,
         "joinable": verdict["joinable"],
         "sellable": verdict["sellable"],
-        "failing_rules": ", ".join(failing) or "none",
+        "failing_rules": ", ".join(map(_rule, failing)) or "none",
+        "rules_waived_here": ", ".join(map(_rule, waived)) + " (nothing to do)" if waived else None,
     }
+
+
+def _rule(name: str) -> str:
+    """A rule as people name it."""
+    return name.replace("_", " ")
 
 
 _step(

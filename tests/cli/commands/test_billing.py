@@ -20,7 +20,9 @@ def test_statements_usage_earnings_and_forecasts_are_read(server: Server) -> Non
     shown = server.run("statement", "--by", "project_id", key=key).out.splitlines()
     assert shown[0].split() == ["PART", "OPENING", "CLOSING"]
     assert shown[1].split() == ["cash", "-", "25.000000", "CREDIT"]
-    assert shown[-1] == "not billed yet, from reports received so far: 0.000000 CREDIT"
+    assert shown[-1] == (
+        "not billed yet, from reports received so far: ~0.000000 GPU-hours, ~0.000000 CREDIT"
+    )
     first = whole["lines"][0]["position"]
     early = server.run("statement", "--as-of", first, "--json", key=key).document
     assert [one["balance"]["units"] for one in early["closing"]] == ["12500000"]
