@@ -72,7 +72,7 @@ COMMANDS = {
     "reward": ("cli.commands.epochs", "reward"),
     "run": ("cli.run", "commands"),
     "serve": ("cli.this_machine", "commands"),
-    "statement": ("cli.commands.billing", "commands"),
+    "statement": ("cli.commands.billing", "statement"),
     "storage": ("cli.commands.metering", "storage"),
     "tariff": ("cli.commands.prices", "tariff"),
     "timer": ("cli.operating.timers", "app"),
@@ -163,7 +163,9 @@ ABOUT = {
     "reward": "Rewards: slashes and adjustments.",
     "run": "Lease accelerators, run a program on them, sign for the usage, release them.",
     "serve": "Serve the API and run the background jobs, until stopped.",
-    "statement": "What an account had, what moved and for what, and what is not billed yet.",
+    "statement": (
+        "Statement: what an account had, what moved and for what, and what is not billed yet."
+    ),
     "storage": "Storage nodes of regions.",
     "tariff": "Tariffs: dated versions of what things cost.",
     "timer": "Timers: what the server does by the clock.",

@@ -55,15 +55,23 @@ name from `group`; `python -m cli.reference` finds both and writes them into `in
 
 
 def group(
-    name: str, about: str, example: str, *, cls: type[TyperGroup] | None = None
+    name: str,
+    about: str,
+    example: str,
+    *,
+    cls: type[TyperGroup] | None = None,
+    is_command: bool = False,
 ) -> typer.Typer:
-    """A group of commands under its name; alone it prints its help."""
+    """A group of commands under its name; alone it prints its help, or does what its callback does
+    where it `is_command` itself.
+    """
     return typer.Typer(
         name=name,
         cls=cls,
         help=about,
         epilog=f"Example: {example}",
-        no_args_is_help=True,
+        no_args_is_help=not is_command,
+        invoke_without_command=is_command,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

@@ -5,6 +5,7 @@ Thin clients of the API: every sum is the server's, and every line names the pos
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cli.arguments import AccountId
+from cli.checking import line_proof
 from cli.remote import (
     AS_IT_IS,
     BY_NUMBER,
@@ -23,7 +25,7 @@ from cli.remote import (
     reads,
     records,
 )
-from cli.terminal import InputUnusable, amount, columns, facts, gpu_hours, group, top_level
+from cli.terminal import InputUnusable, amount, columns, facts, gpu_hours, group, note, top_level
 
 commands = top_level()
 usage = group(
@@ -45,10 +47,19 @@ To = Annotated[
 Group = Literal["client_id", "project_id", "end_user_ref", "lease_id"]
 
 
-@commands.command(epilog="Example: tallystick statement --from 2026-11-01 --by project_id")
+statement = group(
+    "statement",
+    "Statement: what an account had, what moved and for what, and what is not billed yet.",
+    "tallystick statement --from 2026-11-01 --by project_id",
+    is_command=True,
+)
+
+
+@statement.callback()
 @lists(BY_NUMBER)
-def statement(
+def show_statement(
     remote: Remote,
+    called: typer.Context,
     from_: From = None,
     to: To = None,
     as_of: Annotated[
@@ -60,13 +71,70 @@ def statement(
 ) -> None:
     """What an account had, what moved and for what, and what is not billed yet.
 
-    Each line names the position of its fact.
+    Each line names the position of its fact: `statement line POSITION` leads on to the signed
+    reports behind it.
     """
+    if called.invoked_subcommand is not None:
+        return
     who = account or remote.own_account()
     asked: dict[str, Any] = {"from_": _time(from_), "to": _time(to), "by": by, "kind": kind}
     asked |= {} if as_of is None else _moment(as_of)
     told = remote.list(lambda c, page: c.read_account_statement(who, **asked, **page), rows="lines")
     remote.tell(told, _statement(told))
+
+
+@statement.command("line", epilog="Example: tallystick statement line 498 --proof line.json")
+@reads
+def show_line(
+    remote: Remote,
+    position: Annotated[
+        int, typer.Argument(min=1, metavar="POSITION", help="Of the line, as the statement has it.")
+    ],
+    proof: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the line, its signed reports and all proofs."),
+    ] = None,
+    account: Account = None,
+) -> None:
+    """One line of a bill: its arithmetic, and the signed reports that it was made from.
+
+    With `--proof` everything goes into one file, which `audit verify FILE` checks without a server.
+    """
+    who = account or remote.own_account()
+    if proof is None:
+        told: Any = remote.ask(lambda c: c.read_statement_line(who, position))
+        found = remote.list(
+            lambda c, page: c.list_statement_line_reports(who, position, **page),
+            line_proof.REPORTS_MAX,
+        )
+        told = {**told, "reports": found["data"]}
+        remote.tell(told, _line(told))
+        return
+    if proof.exists():
+        raise InputUnusable(f"{proof} is there already: name a new file")
+    told = line_proof.fetch(remote, who, position)
+    proof.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
+    told = {"position": position, "written": str(proof), "reports": len(told["reports"])}
+    remote.tell(told, facts(told))
+    note(f"check it, without the server: tallystick audit verify {proof} --key KEY|FILE|URL")
+
+
+def _line(told: dict[str, Any]) -> list[str]:
+    """What moved, why it is so much, and what the nodes signed."""
+    moved = [{**one, "movement": amount(one["movement"])} for one in told["lines"]]
+    reports = [
+        {**one, "gpu_us": int(one["ppm_us"]) // 1_000_000 if "ppm_us" in one else None}
+        for one in told["reports"]
+    ]
+    names = ("lane", "usage_position", "node_id", "seq", "received_at", "rows", "gpu_us")
+    return [
+        *facts({name: told[name] for name in ("position", "type", "recorded_at")}),
+        "",
+        *columns(moved, ("kind", "part", "movement", "lease_id")),
+        *(["", *columns(told["arithmetic"], ("name", "new", "formula"))]),
+        "",
+        *(columns(reports, names) if reports else ["this line was made from no reports"]),
+    ]
 
 
 def _statement(told: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ import typer
 from cli.arguments import AccountId, JobId, KeyFile, OfferId
 from cli.remote import AS_IT_IS, IN_ORDER, Remote, acts, credits_of, lists, ppm_of, reads, records
 from cli.terminal import amount, columns, facts, group, note, top_level
-from cli.work_options import MaxPrice, Share, words_of
+from cli.work_options import Share, words_of
 
 if TYPE_CHECKING:
     from tallystick_client.forms import (
@@ -359,11 +359,16 @@ def search(
 # --- what a job would get ---------------------------------------------------------------------
 
 
-@commands.command("quote", epilog="Example: tallystick quote --max-price 3 --memory 80000")
+@commands.command("quote", epilog="Example: tallystick quote --memory 80000")
 @reads
 def quote(
     remote: Remote,
-    max_price: MaxPrice,
+    max_price: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CREDITS", help="Highest price per GPU-hour, like 2.78; default: any price."
+        ),
+    ] = None,
     command: Annotated[str, typer.Option(help="What would run, as in a shell.")] = "true",
     gpus: Gpus = 1,
     share: Share = "1",
@@ -409,7 +414,7 @@ def quote(
         "gpu_count": gpus,
         "share_ppm": ppm_of(share),
         "models": [] if model is None else [model],
-        "max_price_per_gpu_hour": credits_of(max_price),
+        "max_price_per_gpu_hour": credits_of(max_price or ANY_PRICE),
         "constraints": demands,
     }
     body: JobQuoteRequest = {"job": job, "term_seconds": term}
@@ -436,6 +441,8 @@ def explain(remote: Remote, job_id: JobId) -> None:
         raise typer.Exit(1)
 
 
+ANY_PRICE = "1000000"
+"""The highest price that an offer may have."""
 _MATCH = ("lease_id", "node_id", "rule", "considered", "runner_up", "deciding", "recomputed")
 
 
