@@ -108,7 +108,7 @@ def explain(
 
 
 SHARES = ("compute", "availability_tier_2", "availability")
-SHARE = ("pool", "weight", "all_weight", "share", "cap", "paid")
+SHARE = ("pool", "weight", "all_weight", "weight_part_ppm", "share", "cap", "paid")
 
 
 def _explanation(told: Mapping[str, Any]) -> list[str]:
@@ -116,7 +116,7 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
     head = ("node_id", "account_id", "paid", "policy_version", "cut_position", "bonus_ppm")
     lines = facts({name: told[name] for name in head})
     lines += told["reasons"]
-    pools = [{"kind": kind, **_amounts(told[kind])} for kind in SHARES]
+    pools = [{"kind": kind, **_share(told[kind])} for kind in SHARES]
     lines += ["", "share = floor(pool x weight / all_weight); paid = share, or cap if lower"]
     lines += columns(pools, ("kind", *SHARE))
     if told["uses"]:
@@ -132,6 +132,14 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
         lines += ["", *columns(rows, ("client_id", "reward"))]
     raised = ", ".join(told["signals"]["raised"])
     return [*lines, "", f"looks like wash trade: {raised or 'no'}"]
+
+
+def _share(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a pool; `weight_part` is weight / all_weight, rounded down."""
+    money = {name: amount(told.get(name)) for name in ("pool", "share", "cap", "paid")}
+    weight, whole = int(told["weight"]), int(told["all_weight"])
+    part_ppm = weight * 1_000_000 // whole if whole else None
+    return {**told, **money, "weight_part_ppm": part_ppm}
 
 
 @epoch.command("file", epilog="Example: tallystick epoch file 3 --out 3.json")
