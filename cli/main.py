@@ -23,6 +23,10 @@ from cli.index import ABOUT, COMMANDS
 from cli.terminal import TOP_LEVEL, tell
 
 
+COMPLETE = "_TALLYSTICK_COMPLETE"
+"""A shell sets it to ask what may follow; `tallystick completion` prints the script that does."""
+
+
 class Unopened(TyperCommand):
     """A command or group that is not imported yet: what it is about, and where it is."""
 
@@ -63,6 +67,10 @@ def main() -> int:
     exports, epochs, payouts, keys.
     """
     before = os.umask(0o077)
+    if COMPLETE in os.environ:
+        from typer.completion import completion_init
+
+        completion_init()
     try:
         return cli_terminal.run(app, as_json="--json" in sys.argv[1:])
     finally:
