@@ -22,7 +22,6 @@ from cli.extras import version_line
 from cli.index import ABOUT, COMMANDS
 from cli.terminal import TOP_LEVEL, tell
 
-
 COMPLETE = "_TALLYSTICK_COMPLETE"
 """A shell sets it to ask what may follow; `tallystick completion` prints the script that does."""
 

@@ -189,9 +189,11 @@ class Remote:
             note(f"{len(found):,} are shown, and there are more: --all, or --limit with a number")
         return {**first, rows: found, "has_more": cursor is not None, "position": page["position"]}
 
-    def own_account(self) -> str:
-        """The account of the key. Raises InputUnusable for a key that sees several."""
-        own = self.own_account_or_none()
+    def own(self, account_id: str | None) -> str:
+        """The account that was named, or that of the key. Raises InputUnusable for a key that sees
+        several.
+        """
+        own = account_id or self.own_account_or_none()
         if own is None:
             raise InputUnusable("this key sees more than one account: name the account")
         return own

@@ -5117,7 +5117,7 @@ class PaymentEventRequest(TypedDict):
 
 class PaymentModeAnswer(TypedDict):
     """Swept every UTC day: as credits to the billing account, or as cash to the
-    destination.
+    destination. `destination_is`: what a destination is here.
     """
 
     account_id: str
@@ -5125,6 +5125,7 @@ class PaymentModeAnswer(TypedDict):
     billing_account_id: str
     destination: NotRequired[str]
     destination_from: NotRequired[str]
+    destination_is: str
     position: NotRequired[int]
 
 

@@ -6,11 +6,13 @@ made by bank transfer. Everything that leaves is decided in `domain/income/cash_
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
 from pydantic import Field
 
+from api.door import errors
 from api.door.amounts import Money, credits_, credits_or_none, money
 from api.door.auth import with_scope
 from api.door.call import After, Call, Caller
@@ -34,6 +36,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit, Order
 from api.door.second_person import checked
 from api.parties.accounts import own, visible
+from api.processors.configured import DESTINATIONS
 from domain.duration import SECOND_US
 from domain.funds.reasons import FundsReason
 from domain.income.cash_out import (
@@ -155,13 +158,16 @@ class EarningsMaturityAnswer(AnswerModel):
 
 
 class PaymentModeAnswer(AnswerModel):
-    """Swept every UTC day: as credits to the billing account, or as cash to the destination."""
+    """Swept every UTC day: as credits to the billing account, or as cash to the destination.
+    `destination_is`: what a destination is here.
+    """
 
     account_id: AccountId
     mode: Literal["credits", "cash"]
     billing_account_id: AccountId
     destination: Destination | None = None
     destination_from: Told_at | None = None
+    destination_is: str
     position: Position | None = None
 
 
@@ -244,7 +250,7 @@ def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
     visible(call.principal, account_id)
     _existing(call, account_id)
     with call.read(MONEY_OUT) as view:
-        return call.answer(view, _mode(account_id, After.now(call.service)))
+        return call.answer(view, _mode(call, account_id, After.now(call.service)))
 
 
 @resource.post(
@@ -262,6 +268,7 @@ def set_payment_mode(account_id: AccountInPath, body: PaymentModeRequest, call: 
 
     def commands() -> SetPaymentMode:
         own(call.principal, account_id)
+        _check_destination(call, body.destination)
         return SetPaymentMode(
             account_id=account_id,
             mode=body.mode,
@@ -271,10 +278,18 @@ def set_payment_mode(account_id: AccountInPath, body: PaymentModeRequest, call: 
             at_us=call.now_us,
         )
 
-    return call.record(commands, lambda after: _mode(account_id, after))
+    return call.record(commands, lambda after: _mode(call, account_id, after))
 
 
-def _mode(account_id: str, after: After) -> PaymentModeAnswer:
+def _check_destination(call: Call, destination: str | None) -> None:
+    """Raises Problem: 422 invalid, where the processor knows no account by such a name."""
+    form, what = DESTINATIONS[call.service.payout_processor.name]
+    if destination is not None and re.fullmatch(form, destination) is None:
+        rule = f"a destination is {what}"
+        raise errors.problem("invalid", f"#/destination: {rule}")
+
+
+def _mode(call: Call, account_id: str, after: After) -> PaymentModeAnswer:
     state = after.state(earnings_stream(account_id))
     mode: Any = state.mode
     return PaymentModeAnswer(
@@ -283,6 +298,7 @@ def _mode(account_id: str, after: After) -> PaymentModeAnswer:
         billing_account_id=state.billing_account_id or account_id,
         destination=state.destination,
         destination_from=moment_or_none(state.destination_from_us or None),
+        destination_is=DESTINATIONS[call.service.payout_processor.name][1],
     )
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId
+from cli.arguments import AccountId, OwnAccount
 from cli.checking import line_proof
 from cli.remote import (
     AS_IT_IS,
@@ -76,7 +76,7 @@ def show_statement(
     """
     if called.invoked_subcommand is not None:
         return
-    who = account or remote.own_account()
+    who = remote.own(account)
     asked: dict[str, Any] = {"from_": _time(from_), "to": _time(to), "by": by, "kind": kind}
     asked |= {} if as_of is None else _moment(as_of)
     told = remote.list(lambda c, page: c.read_account_statement(who, **asked, **page), rows="lines")
@@ -100,7 +100,7 @@ def show_line(
 
     With `--proof` everything goes into one file, which `audit verify FILE` checks without a server.
     """
-    who = account or remote.own_account()
+    who = remote.own(account)
     if proof is None:
         told: Any = remote.ask(lambda c: c.read_statement_line(who, position))
         found = remote.list(
@@ -265,7 +265,7 @@ def _explained(told: dict[str, Any]) -> list[str]:
 @reads
 def forecast(remote: Remote, account: Account = None) -> None:
     """The second when the funds of each lease end, and until when the balance would last."""
-    who = account or remote.own_account()
+    who = remote.own(account)
     told: Any = remote.ask(lambda c: c.read_forecast(who))
     leases = [
         {**one, "held": amount(one["held"]), "charge_per_hour": amount(one["charge_per_hour"])}
@@ -306,9 +306,10 @@ Kind = Literal["charges", "earnings"]
 
 @invoice.command("list", epilog="Example: tallystick invoice list acct_1f0c...")
 @lists(IN_ORDER)
-def list_invoices(remote: Remote, account_id: AccountId) -> None:
+def list_invoices(remote: Remote, account_id: OwnAccount = None) -> None:
     """List invoices and credit notes of an account."""
-    found = remote.list(lambda c, page: c.list_invoices(account_id, **page))
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_invoices(who, **page))
     rows = [
         {**row, "number": row["written_number"], "total": amount(row["total"])}
         for row in found["data"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId
+from cli.arguments import AccountId, OwnAccount
 from cli.remote import IN_ORDER, Remote, acts, credits_of, lists, reads, records
 from cli.terminal import amount, columns, facts, group
 
@@ -41,9 +41,10 @@ def request(
 
 @app.command("list", epilog="Example: tallystick cash-out list acct_1f0c... --json")
 @lists(IN_ORDER)
-def list_(remote: Remote, account_id: AccountId) -> None:
+def list_(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the cash-outs of an account."""
-    found = remote.list(lambda c, page: c.list_account_cash_outs(account_id, **page))
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_account_cash_outs(who, **page))
     rows = [{**row, "amount": amount(row["amount"])} for row in found["data"]]
     remote.tell(found, columns(rows, _NAMES))
 
@@ -153,14 +154,9 @@ def mode(
 
 @app.command("earnings", epilog="Example: tallystick cash-out earnings")
 @reads
-def earnings(
-    remote: Remote,
-    account_id: Annotated[
-        str | None, typer.Argument(metavar="[ACCOUNT]", help="Default: the key's own account.")
-    ] = None,
-) -> None:
+def earnings(remote: Remote, account_id: OwnAccount = None) -> None:
     """Show what is held back, payable and earned, when it matures, and which clients brought it."""
-    who = account_id or remote.own_account()
+    who = remote.own(account_id)
     told: Any = remote.ask(lambda c: c.read_maturity(who))
     rows = [{**row, "amount": amount(row["amount"])} for row in told["upcoming"]]
     parts = ("held_back", "payable", "earned", "matured", "reduced", "swept")

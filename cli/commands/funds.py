@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId
+from cli.arguments import AccountId, OwnAccount
 from cli.remote import AS_IT_IS, IN_ORDER, Remote, acts, credits_of, lists, reads, records
 from cli.terminal import amount, columns, facts, group, note
 
@@ -103,9 +103,10 @@ def close_promotion(remote: Remote, program: Program) -> None:
 
 @payer.command("show", epilog="Example: tallystick payer show acct_1f0c...")
 @reads
-def show_funding(remote: Remote, account_id: AccountId) -> None:
+def show_funding(remote: Remote, account_id: OwnAccount = None) -> None:
     """Show what an account may spend now, in spend order, and its payer."""
-    told = remote.ask(lambda c: c.read_funding(account_id))
+    who = remote.own(account_id)
+    told = remote.ask(lambda c: c.read_funding(who))
     rows = [{**row, "available": amount(row["available"])} for row in told["sources"]]
     by = told.get("payer")
     if by is not None:
@@ -136,9 +137,10 @@ def fund_account(
 
 @payer.command("list", epilog="Example: tallystick payer list acct_1f0c...")
 @lists(IN_ORDER)
-def list_funded(remote: Remote, account_id: AccountId) -> None:
+def list_funded(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the accounts that an account pays for, and the use of each cap this month."""
-    found = remote.list(lambda c, page: c.list_funded_accounts(account_id, **page))
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_funded_accounts(who, **page))
     rows = [
         {**row, "monthly_cap": amount(row.get("monthly_cap")), "used": amount(row.get("used"))}
         for row in found["data"]
@@ -183,9 +185,10 @@ def set_budget(
 
 @budget.command("list", epilog="Example: tallystick budget list acct_1f0c...")
 @lists(AS_IT_IS)
-def list_budgets(remote: Remote, account_id: AccountId) -> None:
+def list_budgets(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the caps of an account, and the use of each this month."""
-    found = remote.list(lambda c, page: c.list_budgets(account_id, **page))
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_budgets(who, **page))
     rows = [
         {**row, **{name: amount(row.get(name)) for name in ("monthly", "used", "left")}}
         for row in found["data"]
@@ -228,9 +231,10 @@ def create(
 
 @payment.command("list", epilog="Example: tallystick payment list acct_1f0c... --json")
 @lists(IN_ORDER)
-def list_(remote: Remote, account_id: AccountId) -> None:
+def list_(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the payments of an account."""
-    found = remote.list(lambda c, page: c.list_payments(account_id, **page))
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_payments(who, **page))
     rows = [{**row, "amount": amount(row["amount"])} for row in found["data"]]
     remote.tell(found, columns(rows, _LISTED))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId, JobId, KeyFile, OfferId
+from cli.arguments import AccountId, JobId, KeyFile, OfferId, OwnAccount
 from cli.remote import AS_IT_IS, IN_ORDER, Remote, acts, credits_of, lists, ppm_of, reads, records
 from cli.terminal import amount, columns, facts, group, note, top_level
 from cli.work_options import Share, words_of
@@ -89,10 +89,11 @@ def list_accounts(remote: Remote) -> None:
 
 @account.command("show", epilog="Example: tallystick account show acct_1f0c...")
 @reads
-def show_account(remote: Remote, account_id: AccountId) -> None:
+def show_account(remote: Remote, account_id: OwnAccount = None) -> None:
     """Show one account and its balances, from the books."""
-    found = remote.ask(lambda c: c.read_account(account_id))
-    balances = remote.ask(lambda c: c.read_balances(account_id))
+    who = remote.own(account_id)
+    found = remote.ask(lambda c: c.read_account(who))
+    balances = remote.ask(lambda c: c.read_balances(who))
     told = {**found, "balances": balances["data"], "position": balances["position"]}
     rows = [{"book": row["part"], "balance": amount(row["balance"])} for row in balances["data"]]
     names = ("account_id", "kind", "opened_at", "closed_at")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId
+from cli.arguments import AccountId, OwnAccount
 from cli.remote import IN_ORDER, Remote, lists, reads, records
 from cli.terminal import EXIT_NO, InputUnusable, columns, facts, group, note
 
@@ -247,9 +247,10 @@ def set_overflow(
 
 @project.command("list", epilog="Example: tallystick project list acct_1f0c...")
 @reads
-def list_projects(remote: Remote, account_id: AccountId) -> None:
+def list_projects(remote: Remote, account_id: OwnAccount = None) -> None:
     """List projects with an overflow policy; requests of all others are refused."""
-    told = remote.ask(lambda c: c.list_project_policies(account_id))
+    who = remote.own(account_id)
+    told = remote.ask(lambda c: c.list_project_policies(who))
     remote.tell(told, columns(told["data"], ("project_id", "overflow")))
 
 
@@ -275,9 +276,10 @@ def set_counterparty(
 
 @counterparty.command("list", epilog="Example: tallystick counterparty list acct_1f0c...")
 @lists(IN_ORDER)
-def list_counterparties(remote: Remote, account_id: AccountId) -> None:
+def list_counterparties(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the accounts that an account allows and denies."""
-    found = remote.list(lambda c, page: c.list_counterparties(account_id, **page))
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_counterparties(who, **page))
     names = ("counterparty_id", "verdict", "since")
     remote.tell(found, columns(found["data"], names))
 
