@@ -67,7 +67,7 @@ def main() -> int:
     """
     before = os.umask(0o077)
     if COMPLETE in os.environ:
-        from typer.completion import completion_init
+        from typer._completion_classes import completion_init
 
         completion_init()
     try:

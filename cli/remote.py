@@ -195,7 +195,7 @@ class Remote:
         """
         own = account_id or self.own_account_or_none()
         if own is None:
-            raise InputUnusable("this key sees more than one account: name the account")
+            raise InputUnusable("this key sees more than one account: give --account or ACCOUNT")
         return own
 
     def own_account_or_none(self) -> str | None:

@@ -126,8 +126,8 @@ def _report(told: dict[str, Any], key: VerifierKey, body: dict[str, Any]) -> Che
     report, where = checked.report, f"report {told['lane']}/{told['usage_position']}"
     if report is None or (report.lane, report.position) != (told["lane"], told["usage_position"]):
         raise ProofInvalid(f"{where}: the proof is of {checked}")
-    last = body.get("usage_position", body.get("through_position"))
-    if report.lane != body["lane"] or report.position > int(last):
+    last = int(body["usage_position" if "usage_position" in body else "through_position"])
+    if report.lane != body["lane"] or report.position > last:
         raise ProofInvalid(f"{where}: the line read no reports that late")
     if str(body["lease_id"]) not in _signed(checked).leases:
         raise ProofInvalid(f"{where}: it does not name the lease of the line")

@@ -38,6 +38,7 @@ from cli.terminal import (
     amount,
     columns,
     facts,
+    gpu_hours,
     group,
     note,
     tell,
@@ -90,8 +91,12 @@ def preview(
     """Show the weights by which the open epoch's rewards would be split now. Needs no key."""
     told = Remote(url, None).ask(lambda c: c.preview_epoch(epoch=epoch))
     lines = facts({"epoch": told["epoch"], "is_final": told["is_final"]})
-    lines += columns(told["weights"], ("account_id", "burned", "gpu_us"))
-    lines += columns(told["nodes"], ("node_id", "account_id", "source", "burned", "gpu_us"))
+    weights, nodes = (
+        [{**one, "burned": _credits(one["burned"])} for one in told[name]]
+        for name in ("weights", "nodes")
+    )
+    lines += columns(weights, ("account_id", "burned", "gpu_us"))
+    lines += columns(nodes, ("node_id", "account_id", "source", "burned", "gpu_us"))
     tell(told, lines, as_json=as_json)
 
 
@@ -120,10 +125,16 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
     lines += ["", "share = floor(pool x weight / all_weight); paid = share, or cap if lower"]
     lines += columns(pools, ("kind", *SHARE))
     if told["uses"]:
-        lines += ["", *columns(told["uses"], ("source", "burned", "gpu_us", "weight_ppm"))]
+        uses = [{**one, "burned": _credits(one["burned"])} for one in told["uses"]]
+        lines += ["", *columns(uses, ("source", "burned", "gpu_us", "weight_ppm"))]
     if told["devices"]:
-        names = ("hardware_class", "tier", "attested_us", "promised_us", "rating_ppm", "reason")
-        lines += ["", *columns(told["devices"], names)]
+        times = ("attested", "promised")
+        devices = [
+            {**one, **{f"{name}_hours": gpu_hours(one[f"{name}_us"]) for name in times}}
+            for one in told["devices"]
+        ]
+        names = ("hardware_class", "tier", "attested_hours", "promised_hours", "rating_ppm")
+        lines += ["", *columns(devices, (*names, "reason"))]
     if told["clients"]:
         rows = [
             {"client_id": one.get("client_id", "none known"), "reward": amount(one["reward"])}
@@ -132,6 +143,10 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
         lines += ["", *columns(rows, ("client_id", "reward"))]
     raised = ", ".join(told["signals"]["raised"])
     return [*lines, "", f"looks like wash trade: {raised or 'no'}"]
+
+
+def _credits(units: str) -> str | None:
+    return amount({"asset": "CREDIT", "units": units})
 
 
 def _share(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -156,9 +156,17 @@ def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None)
 def list_leases(
     remote: Remote,
     state: Annotated[LeaseState | None, typer.Option(help="Only leases in this state.")] = None,
+    job: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Only leases of this job, job_...")
+    ] = None,
+    node: Annotated[
+        str | None, typer.Option(metavar="NODE", help="Only leases on this node, node_...")
+    ] = None,
 ) -> None:
     """List your leases, as renter and as provider; all of them for operators and auditors."""
-    found = remote.list(lambda c, page: c.list_leases(state=state, **page))
+    found = remote.list(
+        lambda c, page: c.list_leases(state=state, job_id=job, node_id=node, **page)
+    )
     rows = [{**row, **_so_far(row)} for row in found["data"]]
     names = ("lease_id", "state", "gpu_count", "share_ppm", "gpu_us", "charge", "requested_at")
     remote.tell(found, columns(rows, names))

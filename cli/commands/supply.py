@@ -28,6 +28,18 @@ node = group("node", "Nodes: machines with GPUs.", "tallystick node code REGION"
 
 PaymentMode = Literal["credits", "cash"]
 Role = Literal["worker", "ingress", "control"]
+Phase = Literal[
+    "joining",
+    "confirmed",
+    "provisioning",
+    "maintenance",
+    "active",
+    "draining",
+    "stopped",
+    "errored",
+    "failed",
+    "retired",
+]
 Uplink = Literal["corporate_firewall", "internet_provider"]
 
 
@@ -145,9 +157,10 @@ def list_nodes(
     region_id: Annotated[
         str | None, typer.Option("--region", metavar="REGION", help="Only of this region.")
     ] = None,
+    phase: Annotated[Phase | None, typer.Option(help="Only in this phase.")] = None,
 ) -> None:
     """List your nodes; all of them for operators and auditors."""
-    found = remote.list(lambda c, page: c.list_nodes(region_id=region_id, **page))
+    found = remote.list(lambda c, page: c.list_nodes(region_id=region_id, phase=phase, **page))
     rows = [
         {**each, "state": _standing(each), "devices": len(_devices(each))} for each in found["data"]
     ]

@@ -21,7 +21,7 @@ def completion(
     bash: `tallystick completion bash > FILE`, and `source FILE` in ~/.bashrc; zsh alike. fish: into
     ~/.config/fish/completions/tallystick.fish.
     """
-    from typer.completion import get_completion_script
+    from typer._completion_shared import get_completion_script
 
     from cli.main import COMPLETE
 

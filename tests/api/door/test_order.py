@@ -1,6 +1,6 @@
 """Lists from their other end: the newest first, and only what came after a moment.
 
-    pages of order=desc joined == the list of order=asc, reversed
+pages of order=desc joined == the list of order=asc, reversed
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _lists() -> Iterator[Callable[..., Any]]:
     for found in pkgutil.walk_packages(projections.__path__, "projections."):
         module = import_module(found.name)
         for name, read in vars(module).items():
-            if name.startswith("read_") and read.__module__ == found.name:
-                if "way" in inspect.signature(read).parameters:
-                    yield read
+            is_own = name.startswith("read_") and read.__module__ == found.name
+            if is_own and "way" in inspect.signature(read).parameters:
+                yield read
 
 
 LISTS = [*_lists()]
@@ -89,9 +89,7 @@ def test_a_cursor_of_one_direction_is_refused_in_the_other(shared: Scene) -> Non
     assert shared.renter.get("/v1/jobs?order=up").status_code == 422
 
 
-def test_what_is_written_while_a_reader_walks_is_not_met_by_the_newest_first(
-    shared: Scene,
-) -> None:
+def test_what_is_written_while_a_reader_walks_is_not_met_by_the_newest_first(shared: Scene) -> None:
     before = _pages(shared, "/v1/jobs", 500)
     page = shared.renter.read("/v1/jobs", limit=1, order="desc")
     shared.renter.made("/v1/jobs", shared.job())
