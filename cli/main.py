@@ -20,10 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from cli import terminal as cli_terminal
 from cli.extras import version_line
 from cli.index import ABOUT, COMMANDS
-from cli.terminal import TOP_LEVEL, tell
-
-COMPLETE = "_TALLYSTICK_COMPLETE"
-"""A shell sets it to ask what may follow; `tallystick completion` prints the script that does."""
+from cli.terminal import COMPLETE, TOP_LEVEL, tell
 
 
 class Unopened(TyperCommand):

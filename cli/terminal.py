@@ -49,6 +49,8 @@ class InputUnusable(Exception):
     """What was given cannot be read or used; the message says what to do."""
 
 
+COMPLETE = "_TALLYSTICK_COMPLETE"
+"""A shell sets it to ask what may follow; `tallystick completion` prints the script that does."""
 TOP_LEVEL = "commands"
 """What a module calls its Typer of commands that stand under `tallystick` itself. A group has its
 name from `group`; `python -m cli.reference` finds both and writes them into `index.py`."""

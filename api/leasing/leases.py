@@ -891,16 +891,23 @@ def _lease(
         restart_of=row.restart_of,
         restarted_as=row.restarted_as,
         escrow_id=row.escrow_id,
-        remoting_session_id=row.remoting_session_id,
-        split_label=row.split_label,
-        route_id=row.route_id,
         charge=credits_(row.charge_units),
         gpu_us=str(row.gpu_us),
         hours_accrued=row.hours,
         estimate=so_far.get(row.lease_id),
         version=row.version,
+        **_forwarded(row),
         **_moments(row),
     )
+
+
+def _forwarded(row: leases.LeaseRow) -> dict[str, Any]:
+    """What a layer forwards to the devices, and which way its traffic takes."""
+    return {
+        "remoting_session_id": row.remoting_session_id,
+        "split_label": row.split_label,
+        "route_id": row.route_id,
+    }
 
 
 def _moments(row: leases.LeaseRow) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cli.terminal import AsJson, tell, top_level
+from cli.terminal import COMPLETE, AsJson, tell, top_level
 
 commands = top_level()
 
@@ -22,8 +22,6 @@ def completion(
     ~/.config/fish/completions/tallystick.fish.
     """
     from typer._completion_shared import get_completion_script
-
-    from cli.main import COMPLETE
 
     script = get_completion_script(prog_name="tallystick", complete_var=COMPLETE, shell=shell)
     tell({"shell": shell, "script": script}, script.strip().split("\n"), as_json=as_json)

@@ -320,12 +320,10 @@ def read_movements(
     limit: int = 50,
 ) -> list[Movement]:
     """Lines at positions in (first, last], in order of position, then part; or the newest first.
-
     With a client, project or end user only lines of accruals that name it. `after` is (position,
     part) of the last line of the page before.
     """
     beyond, way = ("<", "DESC") if newest else (">", "ASC")
-    bounds = (first + 1, min(last, after[0])) if newest else (max(first + 1, after[0]), last)
     of_kind = "" if kind is None else "AND kind = %(kind)s"
     filtered = (client_id, project_id, end_user_ref) != (None, None, None)
     # The index gives each part's next lines in order; a filter is looked up line by line.
@@ -362,8 +360,8 @@ def read_movements(
         client=client_id,
         project=project_id,
         user=end_user_ref,
-        first=bounds[0],
-        last=bounds[1],
+        first=first + 1 if newest else max(first + 1, after[0]),
+        last=min(last, after[0]) if newest else last,
         position=after[0],
         part=after[1],
         limit=limit,

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import typer
 
-from cli.main import COMPLETE, app
+from cli.main import app
+from cli.terminal import COMPLETE
 from tests.cli.test_help import NAMES
 from tests.scenes.shell import tallystick
 
