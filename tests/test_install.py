@@ -41,7 +41,7 @@ DATA = {".py", ".sql", ".html", ".json", ".sol", ".mjs", ".typed"}
 OF_THE_SERVER = {
     "eventsourcing",
     "fastapi",
-    "nicegui",
+    "jinja2",
     "numpy",
     "psycopg",
     "pyarrow",
