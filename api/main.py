@@ -19,7 +19,6 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from api import openapi_document
-from api.console import front
 from api.door import errors, health
 from api.door.auth import Authenticator
 from api.door.door import Door, Way
@@ -59,8 +58,9 @@ def create_app(service: Service, *, with_console: bool = False) -> Asgi:
     """The ASGI application of one process. Starts and stops the usage log with itself."""
     app = fast(build(service), service.ingest)
     if with_console:
-        about = front.Reference(DESCRIPTION, operations, document_of)
-        app = front.with_pages(app, service, about)
+        from api.console.front import Reference, with_pages
+
+        app = with_pages(app, service, Reference(DESCRIPTION, operations, document_of))
     return envelope(app, service)
 
 

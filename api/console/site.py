@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import compile_path
 
-from api.console import registry
+from api.console import every_page
 from api.console.drawing import static
 from api.console.front import Asgi, Reference
 from api.console.sessions import sessions
@@ -51,7 +51,7 @@ class Site:
     def __init__(self, app: Asgi, service: Service, reference: Reference) -> None:
         self.app, self.service, self.reference = app, service, reference
         self.authenticator = Authenticator(service)
-        self._pages = [(compile_path(page.path)[0], page) for page in registry.PAGES]
+        self._pages = [(compile_path(page.path)[0], page) for page in every_page.PAGES]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
@@ -146,7 +146,7 @@ class Site:
             session=session,
             params=params,
             form=form,
-            links=registry.LINKS,
+            links=every_page.LINKS,
         )
 
 

@@ -63,11 +63,8 @@ def whole(page: Page, table: str) -> list[list[str]]:
 
 def titles(page: Page, test_id: str) -> list[str]:
     """All digits of the amounts of a part of the page."""
-    return (
-        page.get_by_test_id(test_id)
-        .locator("data")
-        .evaluate_all("all => all.map((each) => each.title)")
-    )
+    found = page.get_by_test_id(test_id).locator("data")
+    return [str(each.get_attribute("title")) for each in found.all()]
 
 
 def test_a_renter_sees_the_bill_and_takes_a_line_down_to_its_report(

@@ -1,5 +1,5 @@
-"""How does it look? Integers, times and states go in; marked-up
+"""How does a page look? Integers, times and states go in; marked-up
 words and plots come out.
 """
 
-__all__ = ()
+__all__ = ("plots", "static", "templates", "zones")

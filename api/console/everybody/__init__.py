@@ -2,4 +2,4 @@
 sessions, and the reference of the API.
 """
 
-__all__ = ()
+__all__ = ("registry",)

@@ -90,7 +90,8 @@ def _described(document: Node) -> Iterator[Described]:
     for path, methods in document["paths"].items():
         for method, node in methods.items():
             schema = _schema_of(node.get("requestBody", {}))
-            good = next((one for code, one in node["responses"].items() if code[0] == "2"), {})
+            told: Node = node["responses"]
+            good: Node = next((one for code, one in told.items() if code[0] == "2"), {})
             yield Described(
                 name=node["operationId"],
                 method=method.upper(),
@@ -103,7 +104,7 @@ def _described(document: Node) -> Iterator[Described]:
                 answer=tuple(_fields(document, _schema_of(good))),
                 answers=tuple(
                     (code, _response(document, one).get("description", ""))
-                    for code, one in sorted(node["responses"].items())
+                    for code, one in sorted(told.items())
                 ),
             )
 

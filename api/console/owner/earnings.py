@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from api.console.drawing.plots import Bar, Bars
 from api.console.visits.months import Month, month_of, this_month
-from api.console.visits.reading import Told, refused
+from api.console.visits.reading import Told, Value, refused
 from api.console.visits.visit import Visit
 
 ROWS_MAX = 500
@@ -21,7 +21,7 @@ async def show(visit: Visit) -> Response:
     """`/earn/{month}`"""
     month = month_of(visit)
     maturity = await visit.read(f"/v1/accounts/{visit.account_id}/maturity")
-    asked = {**month.period, "limit": ROWS_MAX}
+    asked: dict[str, Value] = {**month.period, "limit": ROWS_MAX}
     nodes = await visit.read("/v1/earnings", by="node_id", **asked)
     hours = await visit.read("/v1/earnings", by="node_id,lease_id,hour", **asked)
     return visit.show(

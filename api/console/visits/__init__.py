@@ -1,3 +1,3 @@
-"""What is a visit? A request and a session go in; pages, forms and downloads come out."""
+"""Who visits which page? A request and a session go in; pages, forms and downloads come out."""
 
-__all__ = ()
+__all__ = ("headers", "months", "page", "reading", "states", "visit")
