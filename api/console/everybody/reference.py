@@ -81,7 +81,7 @@ async def show_problem(visit: Visit) -> Response:
         code=code,
         title=errors.title_of(code),
         meaning=errors.meaning_of(code),
-        status=errors.status_of(code),
+        answered=errors.status_of(code),
         is_retryable=code in errors.RETRYABLE,
     )
 
