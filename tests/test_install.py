@@ -106,6 +106,7 @@ def test_a_wheel_holds_its_packages_and_nothing_else(
     }
     assert code == {one for one in inside if one.endswith(".py")}
     assert any(one.endswith("/licenses/LICENSE") for one in names)
+    assert name != "tallystick-client" or f"{CLIENT}/py.typed" in names, "types are told"
 
 
 def test_a_source_distribution_holds_the_packages_and_what_describes_them(
@@ -114,7 +115,7 @@ def test_a_source_distribution_holds_the_packages_and_what_describes_them(
     about = {"LICENSE", "README.md", "PKG-INFO", "pyproject.toml", ".gitignore"}
     for name, own in (
         ("tallystick", {*ROOMS, "CHANGELOG.md"}),
-        ("tallystick-client", {"__init__.py", "calls.py", "client.py", "forms.py", "py.typed"}),
+        ("tallystick-client", {"py.typed", *(one.name for one in (ROOT / CLIENT).glob("*.py"))}),
     ):
         with tarfile.open(built[name, "sdist"]) as archive:
             found = {member.split("/")[1] for member in archive.getnames()}
@@ -276,7 +277,7 @@ def test_the_client_needs_httpx_and_nothing_of_ours(
     install(tmp_path / "client", [built["tallystick-client", "wheel"]], needed_by_the_client())
     assert "typer" not in needed_by_the_client()
     program = (
-        "from tallystick_client import ApiProblem, Client, pages\n"
+        "from tallystick_client import ApiProblem, AsyncClient, Client, Retry\n"
         "import tallystick_client.forms\n"
         "with Client('http://127.0.0.1:9', 'key') as client: print(client.position)\n"
         f"print(sorted({set(ROOMS)!r} & set(sys.modules)))\n"
