@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.test_tutorial import blocks
 from tests.scenes.installed import (
     FOLDERS,
     ROOT,
@@ -329,6 +330,43 @@ def test_an_extra_installed_by_pip_runs_its_first_command(
     )
     assert done.returncode == expected, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_the_programs_of_the_client_s_guide_are_typed_where_only_its_wheel_is(
+    built: dict[tuple[str, str], Path], tmp_path: Path
+) -> None:
+    """mypy, strict, in an environment that has the client from its wheel and nothing of ours."""
+    _skip_without_a_registry(tmp_path)
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    alone = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    wheel = str(built["tallystick-client", "wheel"])
+    ours = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = [python, "-m", "pip", "install", "--quiet", wheel, "mypy>=2,<3", "standardwebhooks"]
+    subprocess.run(words, check=True, timeout=900, env=ours)
+    programs = blocks(ROOT / "docs" / "howto" / "use-the-client.md", "python")
+    assert len(programs) == 4
+    for number, program in enumerate(programs):
+        (tmp_path / f"program_{number}.py").write_text(program, encoding="utf-8")
+    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
+    mypy = [python, "-m", "mypy", "--strict", "--cache-dir", "cache"]
+    typed, wrong = (
+        subprocess.run([*mypy, *files], cwd=tmp_path, capture_output=True, text=True, env=alone)
+        for files in ([one.name for one in sorted(tmp_path.glob("program_*.py"))], ["wrong.py"])
+    )
+    assert typed.returncode == 0, typed.stdout
+    assert wrong.stdout.count("error:") == 3, wrong.stdout
+
+
+WRONG = """\
+from tallystick_client import Client
+
+with Client("https://the.server", "key") as tallystick:
+    tallystick.read_lease(7)
+    tallystick.iter_leases(state="runing")
+    print(next(tallystick.iter_leases())["price"])
+"""
 
 
 def _skip_without_a_registry(folder: Path) -> None:
