@@ -13,9 +13,9 @@ import io
 import json
 import threading
 from collections.abc import Callable, Generator, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import Path, Response
+from fastapi import Path, Query, Response
 from starlette.responses import StreamingResponse
 
 from api.door import errors
@@ -57,6 +57,11 @@ BATCH_ROWS = 1_000
 
 Month = Annotated[str, Path(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$", examples=["2026-11"])]
 
+FocusVersion = Annotated[
+    Literal["1.2", "1.3"],
+    Query(alias="focus", description="Version of FOCUS; 1.3 has the provider of each charge."),
+]
+
 _running: set[str] = set()
 _lock = threading.Lock()
 
@@ -71,12 +76,15 @@ Pieces = Callable[[Connection, focus.Bill, int], Iterator[bytes]]
     problems=PROBLEMS,
     media_type="text/csv",
 )
-def export_focus_csv(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
+def export_focus_csv(
+    account_id: AccountInPath, period: Month, call: Caller, version: FocusVersion = "1.2"
+) -> Response:
+    """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as CSV."""
 
     def pieces(connection: Connection, bill: focus.Bill, last: int) -> Iterator[bytes]:
         charges = read_charges(connection, account_id, bill.first_position, last)
-        return focus.csv_pieces(focus.rows_of(bill, charges))
+        rows = focus.rows_of(bill, charges, focus.Version(version))
+        return focus.csv_pieces(rows, focus.Version(version))
 
     return _file(call, account_id, period, "focus.csv", pieces)
 
@@ -88,12 +96,15 @@ def export_focus_csv(account_id: AccountInPath, period: Month, call: Caller) -> 
     problems=PROBLEMS,
     media_type="application/vnd.apache.parquet",
 )
-def export_focus_parquet(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
+def export_focus_parquet(
+    account_id: AccountInPath, period: Month, call: Caller, version: FocusVersion = "1.2"
+) -> Response:
+    """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as Parquet."""
 
     def pieces(connection: Connection, bill: focus.Bill, last: int) -> Iterator[bytes]:
         charges = read_charges(connection, account_id, bill.first_position, last)
-        return focus.parquet_pieces(focus.rows_of(bill, charges))
+        rows = focus.rows_of(bill, charges, focus.Version(version))
+        return focus.parquet_pieces(rows, focus.Version(version))
 
     return _file(call, account_id, period, "focus.parquet", pieces)
 
