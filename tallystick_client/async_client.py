@@ -5597,8 +5597,10 @@ class AsyncClient(AsyncCalls):
         found = await self._call("GET", at("/v1/leases/{lease_id}/work", lease_id=lease_id))
         return cast("forms.LeaseWorkAnswer", found)
 
-    async def export_focus_csv(self, account_id: str, period: str) -> bytes:
-        """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
+    async def export_focus_csv(
+        self, account_id: str, period: str, *, focus: Literal["1.2", "1.3"] | None = None
+    ) -> bytes:
+        """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as CSV."""
         found = await self._call(
             "GET",
             at(
@@ -5606,11 +5608,14 @@ class AsyncClient(AsyncCalls):
                 account_id=account_id,
                 period=period,
             ),
+            query={"focus": focus},
         )
         return cast("bytes", found)
 
-    async def export_focus_parquet(self, account_id: str, period: str) -> bytes:
-        """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
+    async def export_focus_parquet(
+        self, account_id: str, period: str, *, focus: Literal["1.2", "1.3"] | None = None
+    ) -> bytes:
+        """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as Parquet."""
         found = await self._call(
             "GET",
             at(
@@ -5618,11 +5623,14 @@ class AsyncClient(AsyncCalls):
                 account_id=account_id,
                 period=period,
             ),
+            query={"focus": focus},
         )
         return cast("bytes", found)
 
     async def export_journal(self, account_id: str, period: str) -> bytes:
-        """Returns the account's books of a month as an hledger journal; the rest is."""
+        """Returns the account's books of a month as an hledger journal, from the account's
+        side, in.
+        """
         found = await self._call(
             "GET",
             at(

@@ -5535,8 +5535,10 @@ class Client(Calls):
         found = self._call("GET", at("/v1/leases/{lease_id}/work", lease_id=lease_id))
         return cast("forms.LeaseWorkAnswer", found)
 
-    def export_focus_csv(self, account_id: str, period: str) -> bytes:
-        """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
+    def export_focus_csv(
+        self, account_id: str, period: str, *, focus: Literal["1.2", "1.3"] | None = None
+    ) -> bytes:
+        """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as CSV."""
         found = self._call(
             "GET",
             at(
@@ -5544,11 +5546,14 @@ class Client(Calls):
                 account_id=account_id,
                 period=period,
             ),
+            query={"focus": focus},
         )
         return cast("bytes", found)
 
-    def export_focus_parquet(self, account_id: str, period: str) -> bytes:
-        """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
+    def export_focus_parquet(
+        self, account_id: str, period: str, *, focus: Literal["1.2", "1.3"] | None = None
+    ) -> bytes:
+        """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as Parquet."""
         found = self._call(
             "GET",
             at(
@@ -5556,11 +5561,14 @@ class Client(Calls):
                 account_id=account_id,
                 period=period,
             ),
+            query={"focus": focus},
         )
         return cast("bytes", found)
 
     def export_journal(self, account_id: str, period: str) -> bytes:
-        """Returns the account's books of a month as an hledger journal; the rest is."""
+        """Returns the account's books of a month as an hledger journal, from the account's
+        side, in.
+        """
         found = self._call(
             "GET",
             at(
