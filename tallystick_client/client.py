@@ -124,6 +124,45 @@ class Client(Calls):
             lambda at_cursor: self.list_deposits(account_id, limit=limit, cursor=at_cursor), cursor
         )
 
+    def invite_account(
+        self, body: forms.AccountInvitationRequest, *, idempotency_key: str | None = None
+    ) -> forms.AccountInvitationAnswer:
+        """Opens an account whose owner gets the first key by a code, which is shown once."""
+        found = self._call(
+            "POST",
+            "/v1/account-invitations",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AccountInvitationAnswer", found)
+
+    def sign_up(
+        self, body: forms.SignUpRequest, *, idempotency_key: str | None = None
+    ) -> forms.AccountOpenedAnswer:
+        """Opens an account of your own and shows its first API key, once, if this market
+        lets you.
+        """
+        found = self._call(
+            "POST", "/v1/sign-up", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.AccountOpenedAnswer", found)
+
+    def verify_account(
+        self, account_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.AccountVerifiedAnswer:
+        """Says that you know who is behind an account that signed itself up: it may do
+        everything.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/verify", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AccountVerifiedAnswer", found)
+
     def set_plan(
         self, account_id: str, body: forms.AccountPlanRequest, *, idempotency_key: str | None = None
     ) -> forms.AccountPlanAnswer:

@@ -343,14 +343,23 @@ def test_the_programs_of_the_client_s_guide_are_typed_where_only_its_wheel_is(
     alone = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
     wheel = str(built["tallystick-client", "wheel"])
     ours = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    words = [python, "-m", "pip", "install", "--quiet", wheel, "mypy>=2,<3", "standardwebhooks"]
+    words = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        wheel,
+        "mypy>=2,<3",
+        "standardwebhooks",
+    ]
     subprocess.run(words, check=True, timeout=900, env=ours)
     programs = blocks(ROOT / "docs" / "howto" / "use-the-client.md", "python")
     assert len(programs) == 4
     for number, program in enumerate(programs):
         (tmp_path / f"program_{number}.py").write_text(program, encoding="utf-8")
     (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
-    mypy = [python, "-m", "mypy", "--strict", "--cache-dir", "cache"]
+    mypy = [str(python), "-m", "mypy", "--strict", "--cache-dir", "cache"]
     typed, wrong = (
         subprocess.run([*mypy, *files], cwd=tmp_path, capture_output=True, text=True, env=alone)
         for files in ([one.name for one in sorted(tmp_path.glob("program_*.py"))], ["wrong.py"])

@@ -17,6 +17,7 @@ class PartiesReason(Reason):
     ACCOUNT_EXISTS = "account_exists"
     ACCOUNT_CLOSED = "account_closed"
     ACCOUNT_NOT_EMPTY = "account_not_empty"
+    ACCOUNT_UNVERIFIED = "account_unverified"
     MEMBER_UNKNOWN = "member_unknown"
     MEMBER_EXISTS = "member_exists"
     ROLE_UNKNOWN = "role_unknown"
@@ -60,6 +61,7 @@ STORED: frozenset[Reason] = frozenset(
         PartiesReason.ACCOUNT_EXISTS,
         PartiesReason.ACCOUNT_CLOSED,
         PartiesReason.ACCOUNT_NOT_EMPTY,
+        PartiesReason.ACCOUNT_UNVERIFIED,
         PartiesReason.MEMBER_UNKNOWN,
         PartiesReason.MEMBER_EXISTS,
         PartiesReason.LAST_OWNER,
