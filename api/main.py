@@ -30,7 +30,6 @@ from api.door.preconditions import IF_MATCH
 from api.door.second_person import HEADER as SIGNATURES
 from api.ingest.door import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast, node_of
 from api.ingest.node_keys import REFRESH_SECONDS
-from api.parties.sign_up import SIGN_UP_SECONDS, SIGN_UPS_AT_ONCE
 from api.process.service import Service
 from api.process.waiting import HeadWait
 from api.rooms import PAGES, RESOURCES
@@ -98,7 +97,6 @@ def build(service: Service | None) -> FastAPI:
         app.state.key_buckets = Buckets(
             max(1, settings.requests_per_second // settings.workers), settings.requests_burst
         )
-        app.state.sign_up_buckets = Buckets.every(SIGN_UP_SECONDS, SIGN_UPS_AT_ONCE)
         service.forgetters.append(app.state.authenticator.forget)
     return app
 

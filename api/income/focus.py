@@ -177,7 +177,6 @@ def _row(bill: Bill, charge: Charge) -> Row:
     paid = _credits(charge.units)
     price = None if priced.price is None else _credits(priced.price)
     cost = paid if price is None or priced.quantity is None else _times(price, priced.quantity)
-    service_category, service_subcategory, service = priced.service
     body = charge.body
     row: Row = {
         "BilledCost": paid,
@@ -216,10 +215,10 @@ def _row(bill: Bill, charge: Charge) -> Row:
         "ResourceId": None if priced.resource is None else priced.resource[0],
         "ResourceName": None,
         "ResourceType": None if priced.resource is None else priced.resource[1],
-        "ServiceCategory": service_category,
-        "ServiceName": service,
+        "ServiceCategory": priced.service[0],
+        "ServiceName": priced.service[2],
         "ServiceProviderName": bill.issuer_name,
-        "ServiceSubcategory": service_subcategory,
+        "ServiceSubcategory": priced.service[1],
         "SkuId": priced.sku,
         "SkuMeter": priced.meter,
         "SkuPriceDetails": None,

@@ -2,4 +2,4 @@
 lists and messages to webhooks come out.
 """
 
-__all__ = ("accounts", "clients", "registry", "sign_up", "webhook_sender")
+__all__ = ("accounts", "clients", "registry", "webhook_sender")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import Annotated, Any, Literal
+from weakref import WeakKeyDictionary
 
 from fastapi import Response
 from pydantic import Field
@@ -20,7 +21,7 @@ from api.door import errors, keys
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Call, Caller
 from api.door.errors import Problem
-from api.door.limits import bucket_of
+from api.door.limits import Buckets, bucket_of
 from api.door.models import (
     AccountId,
     AccountInPath,
@@ -64,6 +65,8 @@ UNUSED_US = 14 * DAY_US
 """An account that signed itself up and got neither money nor the operator's word is closed then."""
 BATCH = 100
 BATCHES_MAX = 100
+_buckets: WeakKeyDictionary[Any, Buckets] = WeakKeyDictionary()
+"""Of each application of this process, by address."""
 KINDS = Literal["party", "client", "auditor"]
 
 
@@ -203,7 +206,10 @@ def _require_room(call: Call) -> None:
         raise errors.problem("sign_up_closed")
     client = call.request.client
     address = bucket_of(client.host) if client is not None else ""
-    spent = call.request.app.state.sign_up_buckets.spend(address)
+    app = call.request.app
+    if app not in _buckets:
+        _buckets[app] = Buckets.every(SIGN_UP_SECONDS, SIGN_UPS_AT_ONCE)
+    spent = _buckets[app].spend(address)
     if not spent.allowed:
         raise Problem(429, "rate_limited", "this address opened several", headers=spent.headers())
     with call.read(ACCESS) as view:

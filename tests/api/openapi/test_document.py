@@ -308,6 +308,7 @@ def _with_ids(value: Any, scene: Scene, **suited: Any) -> Any:
 NOT_AS_THEY_STAND = {
     "create_attestation": "needs the evidence of a real device",
     "join_node": "needs a code that was just issued",
+    "sign_up": "needs a market that lets anybody in",
     "confirm_node": "needs the key of a real machine",
     "link_wallet": "needs a real signature",
     "approve_policy_proposal": "needs a second person",
@@ -397,11 +398,13 @@ BY_OPERATOR = {
     "create_account",
     "create_deposit",
     "admit_node",
+    "invite_account",
+    "verify_account",
     "set_client_policy",
     "remove_cash_out_hold",
 }
 BY_RENTER = {"close_lease", "rotate_api_key"}
-BY_ANYBODY = {"redeem_invitation"}
+BY_ANYBODY = {"redeem_invitation", "sign_up"}
 BY_RIVAL = {"withdraw_offer", "retire_node"}
 """Whose calls these are; a scope says the rest. What the rival loses, no other example needs."""
 ON_A_NODE_OF_THEIR_OWN = {
