@@ -311,7 +311,7 @@ def test_an_extra_installed_by_pip_runs_its_first_command(
     words: tuple[str, ...],
     expected: int,
 ) -> None:
-    _skip_without_a_registry(tmp_path)
+    skip_without_a_registry(tmp_path)
     venv.create(tmp_path / "venv", with_pip=True)
     programs = tmp_path / "venv" / "bin"
     wheel = built["tallystick", "wheel"]
@@ -337,7 +337,7 @@ def test_the_programs_of_the_client_s_guide_are_typed_where_only_its_wheel_is(
     built: dict[tuple[str, str], Path], tmp_path: Path
 ) -> None:
     """mypy, strict, in an environment that has the client from its wheel and nothing of ours."""
-    _skip_without_a_registry(tmp_path)
+    skip_without_a_registry(tmp_path)
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     alone = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
@@ -378,7 +378,8 @@ with Client("https://the.server", "key") as tallystick:
 """
 
 
-def _skip_without_a_registry(folder: Path) -> None:
+def skip_without_a_registry(folder: Path) -> None:
+    """Skips the test, and says why."""
     asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
     done = subprocess.run(
         [*asked, "--dest", folder / "asked", "h11"], capture_output=True, text=True, check=False
