@@ -151,7 +151,7 @@ class Client(Calls):
     def verify_account(
         self, account_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
     ) -> forms.AccountVerifiedAnswer:
-        """Says that you know who is behind an account that signed itself up: it may do
+        """Verifies an account that signed itself up: you know its owner, and it may do
         everything.
         """
         found = self._call(

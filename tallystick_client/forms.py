@@ -21,7 +21,7 @@ class AcceleratorModelAnswer(TypedDict):
 
 
 class AccountAnswer(TypedDict):
-    """`unverified`: it signed itself up, and the operator has not said who is behind it."""
+    """`unverified`: it signed itself up, and the operator has not verified it."""
 
     account_id: str
     kind: Literal["operator", "party", "client", "auditor"]
@@ -49,8 +49,8 @@ class AccountFundingAnswer(TypedDict):
 
 
 class AccountInvitationAnswer(TypedDict):
-    """`code` is there only in the answer that makes it. Hand it over: who redeems it is the
-    owner of the account and alone sees the key.
+    """`code` is there only in the answer that makes it. Hand it over: the person that
+    redeems it owns the account and alone sees the key.
     """
 
     account_id: str

@@ -90,7 +90,7 @@ class AccountRequest(RequestModel):
 
 
 class AccountAnswer(AnswerModel):
-    """`unverified`: it signed itself up, and the operator has not said who is behind it."""
+    """`unverified`: it signed itself up, and the operator has not verified it."""
 
     account_id: AccountId
     kind: Literal["operator", "party", "client", "auditor"]

@@ -86,8 +86,8 @@ class AccountInvitationRequest(RequestModel):
 
 
 class AccountInvitationAnswer(AnswerModel):
-    """`code` is there only in the answer that makes it. Hand it over: who redeems it is the owner
-    of the account and alone sees the key.
+    """`code` is there only in the answer that makes it. Hand it over: the person that
+    redeems it owns the account and alone sees the key.
     """
 
     account_id: AccountId
@@ -232,7 +232,7 @@ class AccountVerifiedAnswer(AnswerModel):
     problems=[PartiesReason.ACCOUNT_UNKNOWN, PartiesReason.ACCOUNT_CLOSED],
 )
 def verify_account(account_id: AccountInPath, body: EmptyRequest, call: Caller) -> Response:
-    """Says that you know who is behind an account that signed itself up: it may do everything."""
+    """Verifies an account that signed itself up: you know its owner, and it may do everything."""
     del body
     command = VerifyAccount(account_id=account_id, by=call.principal.member_id, at_us=call.now_us)
     told = AccountVerifiedAnswer(account_id=account_id)

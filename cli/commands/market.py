@@ -117,7 +117,7 @@ def sign_up(remote: Remote) -> None:
 @account.command("verify", epilog="Example: tallystick account verify acct_1f0c...")
 @records
 def verify_account(remote: Remote, account_id: AccountId) -> None:
-    """Say that you know who is behind an account that signed itself up (operator)."""
+    """Verify an account that signed itself up, because you know its owner (operator)."""
     told = remote.ask(lambda c: c.verify_account(account_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -138,7 +138,7 @@ def show_account(remote: Remote, account_id: AccountId) -> None:
     balances = remote.ask(lambda c: c.read_balances(account_id))
     told = {**found, "balances": balances["data"], "position": balances["position"]}
     rows = [{"book": row["part"], "balance": amount(row["balance"])} for row in balances["data"]]
-    names = ("account_id", "kind", "opened_at", "closed_at")
+    names = ("account_id", "kind", "opened_at", "closed_at", "unverified")
     shown = facts({name: told[name] for name in names if name in told})
     remote.tell(told, [*shown, *columns(rows, ("book", "balance"))])
 

@@ -158,9 +158,7 @@ def _let_people_in(server: Server, cli: Path, folder: Path) -> None:
     (script,) = blocks(PAGES / "let-people-in.md")
     script = script.replace(ADDRESS, server.url).replace("ts_live_...", server.operator_key)
     out = walk(script, folder, cli)
-    assert out.count("acct_") == 4, (
-        "the operator, the readers of two pages, and the one invited here"
-    )
+    assert out.count("acct_") == 4, "the operator, two readers, and the one invited here"
     assert "ts_invite_" in (folder / "invitation.json").read_text(encoding="utf-8")
 
 
