@@ -78,7 +78,7 @@ class Settings:
     sign_ups_per_day: int = 100  # of all strangers together, where it is open
     read_only: bool = False  # answer from a standby or a restored database; nothing is recorded
     jobs: bool = True  # run background jobs inside `serve`
-    console: bool = True  # pages under /console, where `serve` is one process
+    console: bool = True  # pages for people, beside the API
     places_file: Path | None = None  # CSV of networks and where they are; None: nobody knows
     billing_file: Path | None = None  # TOML: who issues invoices, and which tax rates apply
     log_form: str = "console"  # lines on stderr: "console" for people, "json" for machines
