@@ -61,7 +61,6 @@ STORED: frozenset[Reason] = frozenset(
         PartiesReason.ACCOUNT_EXISTS,
         PartiesReason.ACCOUNT_CLOSED,
         PartiesReason.ACCOUNT_NOT_EMPTY,
-        PartiesReason.ACCOUNT_UNVERIFIED,
         PartiesReason.MEMBER_UNKNOWN,
         PartiesReason.MEMBER_EXISTS,
         PartiesReason.LAST_OWNER,
