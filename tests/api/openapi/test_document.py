@@ -137,6 +137,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "search",
         "set",
         "ship",
+        "sign",
         "start",
         "state",
         "stop",
@@ -146,6 +147,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "take",
         "test",
         "validate",
+        "verify",
         "vote",
         "withdraw",
     }
