@@ -6,6 +6,7 @@ import io
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,12 +15,16 @@ import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from nacl.public import PrivateKey
 from nacl.signing import SigningKey
+from psycopg import sql
 
 from cli import run as cli_run
 from cli.countersigning import used_gpu_us
@@ -31,7 +36,7 @@ from node_reporter.executor.executor import Allowed, Executor
 from node_reporter.executor.runner import Limits
 from node_reporter.executor.sandbox import job_user
 from node_reporter.executor.state import ExecutorFolder, load
-from node_reporter.programs.execute import ask_key
+from node_reporter.programs.execute import ask_key, signed_sealing
 from node_reporter.reports import joining
 from node_reporter.reports.client import HttpTransport
 from tallystick_client import Client
@@ -43,12 +48,15 @@ from tests.scenes.shell import Ran
 __all__ = ["server"]
 pytestmark = needs_walls
 DEVICE = "GPU-run-0"
+MACHINE = SigningKey(b"machine for the command".ljust(32))
 
 
 @dataclass
 class Pool:
     """A server with one node of one GPU on offer, a renter with money, and the node's executor."""
 
+    database: str
+    jobs: Path
     server: Server
     renter_id: str
     renter_key: str
@@ -103,7 +111,7 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
             }
         )
         code = owner.create_join_code({"region_id": region["region_id"]})["code"]
-        key = SigningKey(b"machine for the command".ljust(32))
+        key = MACHINE
         specs = {
             "devices": [
                 {
@@ -139,17 +147,24 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
 
 @pytest.fixture
 def pool(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Generator[Pool, None, None]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "program").mkdir()
+    monkeypatch.chdir(tmp_path / "program")
     renter_id, renter_key = server.account()
     _, owner_key = server.account()
     server.run("account", "deposit", renter_id, "25", "--reference", "one")
     node_id, node_key = _joined(server, owner_key)
     on, folder = ground(tmp_path), ExecutorFolder(tmp_path / "state" / "tallystick-executor")
     transport = HttpTransport(server.url)
+    sealing_key = PrivateKey.generate()
+    body = signed_sealing(node_id, sealing_key, MACHINE)
     folder.remember(
-        url=server.url, node_id=node_id, executor_key=ask_key(transport, node_id, node_key)
+        url=server.url,
+        node_id=node_id,
+        executor_key=ask_key(transport, node_id, node_key, body),
+        sealing_key=bytes(sealing_key),
     )
     settings = load(folder)
     executor = Executor(
@@ -160,8 +175,12 @@ def pool(
         SystemClock(),
         user=job_user(None),
         allowed=Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
+        apart=partial(
+            ExecutorClient.apart, node_id, settings.executor_key, partial(HttpTransport, server.url)
+        ),
     )
-    made = Pool(server, renter_id, renter_key, owner_key, node_id, executor, folder)
+    renter = renter_id, renter_key
+    made = Pool(database, on.jobs, server, *renter, owner_key, node_id, executor, folder)
     folder.key.rename(folder.path / "kept.key")  # as on another machine: nothing runs right here
     yield made
     made.stop()
@@ -264,6 +283,7 @@ def _started(
     """
     environment = {
         **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
         "TALLYSTICK_URL": pool.server.url,
         "TALLYSTICK_API_KEY": pool.renter_key,
     }
@@ -276,7 +296,7 @@ def _started(
     words = [sys.executable, "-c", program, "run", "--no-sign", "--", *command]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         process = subprocess.Popen(
-            words, env=environment, stdout=out, stderr=err, cwd=Path(__file__).parents[2]
+            words, env=environment, stdout=out, stderr=err, cwd=folder / "program"
         )
     try:
         yield process
@@ -325,6 +345,68 @@ def test_on_the_leased_machine_itself_the_program_runs_right_here(
     assert work.document["close_code"] == 0
     pool.start()
     _until(lambda: not pool.executor.jobs, "the executor has nothing to do with it")
+
+
+def test_the_folder_travels_with_its_variables_and_secrets_and_results_come_back(
+    pool: Pool, tmp_path: Path
+) -> None:
+    """A5: the headline command, from the renter's folder to another machine's sandbox and back."""
+    pool.start()
+    program = tmp_path / "program"
+    (program / "data").mkdir()
+    (program / "data" / "in.txt").write_text("from the renter")
+    (program / ".env").write_text("stays here")
+    (program / ".tallystickignore").write_text("*.big\n")
+    (program / "left.big").write_text("stays here")
+    (program / "outside").symlink_to("/etc/hostname")
+    (program / "train.py").write_text(TRAIN)
+    given = ("--env", "EPOCHS=3", "--secret", f"TOKEN={TOKEN}", "--get", "out")
+    ran = pool.run(*given, "--", "python", "train.py")
+    assert ran.code == 0, ran.err
+    assert ran.out == "3 from the renter\n['.tallystickignore', 'data', 'train.py']\n"
+    assert (program / "out" / "model.bin").read_bytes() == TOKEN.encode()[::-1] * 40_000
+    assert os.access(program / "out" / "start.sh", os.X_OK)
+    assert not (program / "out" / "leak").exists(), "a link does not come back"
+    assert "left out: outside: a link that leads out of the folder" in ran.err
+    assert "not final: about 0.0" in ran.err.splitlines()[-1], ran.err
+    _check_secret_is_nowhere(pool)
+    again = pool.run(*given, "--", "python", "train.py")
+    assert again.code == 1, "out is there now, so mkdir fails"
+    shutil.rmtree(program / "out")
+    again = pool.run(*given, "--", "python", "train.py")
+    assert again.code == 0, again.err
+    assert "; 0 bytes were sent" in again.err, "the server has every piece"
+    pool.stop()
+    assert list(pool.jobs.glob("lease_*")) == list(pool.jobs.glob(".incoming*")) == []
+
+
+TOKEN = "sesame-" + "7" * 20
+TRAIN = """
+import os, pathlib
+print(os.environ["EPOCHS"], pathlib.Path("data/in.txt").read_text())
+print(sorted(one.name for one in pathlib.Path(".").iterdir()))
+out = pathlib.Path("out")
+out.mkdir()
+(out / "model.bin").write_text(os.environ["TOKEN"][::-1] * 40_000)
+(out / "start.sh").write_text("true")
+(out / "start.sh").chmod(0o755)
+(out / "leak").symlink_to("/etc/passwd")
+"""
+
+
+def _check_secret_is_nowhere(pool: Pool) -> None:
+    """In no table of the server, as text or as bytes."""
+    with psycopg.connect(pool.database, autocommit=True) as connection:
+        tables = connection.execute(
+            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname !~ '^(pg_|information)'"
+        ).fetchall()
+        assert ("public", "lease_secret") in tables
+        for schema, table in tables:
+            for form in (TOKEN, TOKEN.encode().hex()):
+                query = sql.SQL("SELECT count(*) FROM {} t WHERE t::text LIKE {}").format(
+                    sql.Identifier(schema, table), f"%{form}%"
+                )
+                assert connection.execute(query).fetchone() == (0,), table
 
 
 # --- what needs no server ----------------------------------------------------------------------

@@ -1,0 +1,116 @@
+"""What is seen of a lease while its program runs, and its bill at the end: in people's units.
+
+An estimate is marked as one: the price times the time so far. What is charged is what the node's
+signed reports say, and it is final when the lease is settled.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from cli.terminal import amount, printable
+
+PPM = 1_000_000
+HOUR_US = 3_600_000_000
+FINAL = ("settled", "archived", "resolved")
+"""States in which a bill changes no more."""
+CLEAR = "\r\x1b[2K"
+
+
+@dataclass
+class StatusLine:
+    """One line at the bottom of a terminal, on standard error; nothing anywhere else."""
+
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    _is_shown: bool = False
+
+    @property
+    def is_on(self) -> bool:
+        return self.stream.isatty()
+
+    def show(self, text: str) -> None:
+        if not self.is_on:
+            return
+        width = shutil.get_terminal_size().columns
+        self.stream.write(CLEAR + printable(text)[: max(width - 1, 1)])
+        self.stream.flush()
+        self._is_shown = True
+
+    def clear(self) -> None:
+        if self._is_shown:
+            self.stream.write(CLEAR)
+            self.stream.flush()
+            self._is_shown = False
+
+
+@dataclass
+class Watch:
+    """How long a lease has run as this machine saw it: its clock may differ from the server's."""
+
+    _since: float | None = None
+
+    def elapsed_us(self, lease: Mapping[str, Any]) -> int:
+        """Microseconds since it was first seen running; 0 before."""
+        if lease.get("opened_at") is None:
+            return 0
+        self._since = time.monotonic() if self._since is None else self._since
+        return int((time.monotonic() - self._since) * 1_000_000)
+
+
+def status_of(lease: Mapping[str, Any], elapsed_us: int, use_ppm: int | None = None) -> str:
+    """`0:01:23 · about 0.012345 CREDIT so far · GPU 87 %`."""
+    if lease.get("opened_at") is None:
+        return f"{lease['lease_id']} {lease['state']}: nothing is charged before the program starts"
+    parts = [
+        span(elapsed_us),
+        f"about {amount(cost(lease, gpu_us(lease, elapsed_us)))} so far",
+        f"{amount(lease['price_per_gpu_hour'])} per GPU-hour",
+    ]
+    if use_ppm is not None:
+        parts.append(f"GPU {use_ppm // 10_000} % busy")
+    return " · ".join([*parts, str(lease["lease_id"])])
+
+
+def gpu_us(lease: Mapping[str, Any], elapsed_us: int) -> int:
+    """GPU time of the lease's share of its devices over so long."""
+    return elapsed_us * int(lease["gpu_count"]) * int(lease["share_ppm"]) // PPM
+
+
+def cost(lease: Mapping[str, Any], used_us: int) -> dict[str, str]:
+    """What so much GPU time costs at the lease's price, rounded down."""
+    price = int(lease["price_per_gpu_hour"]["units"])
+    return {"asset": "CREDIT", "units": str(price * used_us // HOUR_US)}
+
+
+def span(us: int) -> str:
+    """`1:02:03`."""
+    seconds = us // 1_000_000
+    return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def gpu_hours(us: int) -> str:
+    """GPU time in hours, to a millionth, without a float."""
+    micro = us * 1_000_000 // HOUR_US
+    return f"{micro // 1_000_000}.{micro % 1_000_000:06d} GPU-hours"
+
+
+def bill(told: Mapping[str, Any], used_us: int) -> str:
+    """The last line: the bill, final or said not to be. `used_us`: from opening to close."""
+    name = told["lease_id"]
+    if told.get("opened_at") is None:
+        return f"{name}: nothing is charged, the program did not start"
+    signed = told.get("countersigned_gpu_us")
+    by = "" if signed is None else f", you signed for {gpu_hours(int(signed))}"
+    if told["state"] in FINAL:
+        used = gpu_hours(int(told["gpu_us"]))
+        return f"{name} final bill: {amount(told['charge'])} for {used}{by}"
+    so_far = amount(told["estimate"])
+    return (
+        f"{name} not final: about {so_far} for {gpu_hours(used_us)}{by}; the node's last signed"
+        f" report is still to come, `tallystick lease show {name}` tells the final bill"
+    )
