@@ -3767,11 +3767,14 @@ class LeaseResourcesAnswer(TypedDict):
 
 
 class LeaseResultsAnswer(TypedDict):
-    """`missing`: pieces that the node has named and not sent yet."""
+    """`is_listed`: the node has said which files there are. `missing`: pieces that it has
+    still to send.
+    """
 
     lease_id: str
     missing: list[str]
     position: NotRequired[int]
+    is_listed: bool
     files: list[WorkspaceFileForm]
 
 

@@ -116,7 +116,8 @@ class Job:
     unseen: dict[int, int] = field(default_factory=dict)  # processes that hide: for how many looks
     bringing: Bringing | None = None  # the renter's folder, under way
     brought: Brought | None = None
-    returning: Returning | None = None
+    returning: Returning | None = None  # what the renter asked back, under way
+    is_returned: bool = False
     is_stopped: bool = False  # its stop is acknowledged
 
     @property
@@ -481,7 +482,6 @@ class Executor:
                     job.log.note(f"ended: more memory than {self._allowed.limits.memory_bytes}")
                 self._unmount(job)
                 self._tell(f"{job.start.lease_id} ended with {job.exit_code}")
-                self._return(job)
         try:
             if not job.is_ready and self._may_be_used(job):
                 self._say_ready(job)
@@ -496,28 +496,26 @@ class Executor:
         if job.is_over and is_done and self._is_returned(job):
             self._clean(job)
 
-    def _return(self, job: Job) -> None:
-        """Send what the renter asked back, beside the steps to come."""
-        if job.brought is None or not job.brought.results or job.is_lost:
-            return
-        assert job.folder is not None
-        owner = os.geteuid() if self._user is None else self._user.uid
-        job.returning = Returning(
-            self._apart, job.start.lease_id, job.folder / "work", job.brought.results, owner
-        )
-        job.returning.start()
-
     def _is_returned(self, job: Job) -> bool:
-        """Whether nothing is on its way back; what was left out stands in the log."""
-        if job.returning is None:
+        """Whether nothing is left to send of what the renter asked back; that is begun here, when
+        nothing is charged any more. What was left out stands in the log.
+        """
+        wanted = () if job.brought is None or job.is_lost else job.brought.results
+        if not wanted or job.is_returned or job.folder is None:
             return True
+        if job.returning is None:
+            owner = os.geteuid() if self._user is None else self._user.uid
+            lease_id, folder = job.start.lease_id, job.folder / "work"
+            job.returning = Returning(self._apart, lease_id, folder, wanted, owner)
+            job.returning.start()
+            return False
         if not job.returning.is_done:
             return False
         for wrong in job.returning.wrongs[:WRONGS_MAX]:
             assert job.log is not None
             job.log.note(wrong)
             self._tell(f"{job.start.lease_id}: {wrong}")
-        job.returning = None
+        job.is_returned = True
         with suppress(Unreachable):
             self._send_log(job)
         return True
