@@ -14,7 +14,6 @@ import base64
 import itertools
 import os
 import platform
-import re
 import signal
 import sys
 import time
@@ -54,6 +53,8 @@ LOOK_SECONDS = (0.1, 1.0)
 AWAY_SECONDS_MAX = 300
 LOST_SECONDS = 30
 """After its lease is closed, how long the node has to say what the program printed last."""
+USE_SECONDS = 10.0
+"""How often the node's reports are asked how busy its GPUs are."""
 BUSY_SECONDS = 5.0
 """How often a GPU is asked for that others have."""
 MIB = 1_048_576
@@ -236,6 +237,8 @@ class Session:
     _check_in_at: float = 0.0
     _status: live.StatusLine = field(default_factory=live.StatusLine)
     _watch: live.Watch = field(default_factory=live.Watch)
+    _use_at: float = 0.0
+    _busy_ppm: int | None = None
     _line_is_open: bool = False  # what the program printed last did not end its line
 
     @property
@@ -411,7 +414,7 @@ class Session:
             out = self.out if piece["stream"] == "stdout" else sys.stderr
             body = base64.b64decode(piece["body"])
             self._line_is_open = not body.endswith(b"\n")
-            show(body, out)
+            live.show(body, out)
         self._next_seq = told["next_seq"]
         if told["left_out"] and told["ended"]:
             note(f"{told['left_out']} bytes of what it printed were not kept")
@@ -419,8 +422,14 @@ class Session:
 
     def _show_status(self, lease: dict[str, Any]) -> None:
         """Not behind a line that the program has still to end: it would be overwritten."""
-        if self._status.is_on and not self._line_is_open and lease["state"] not in OVER:
-            self._status.show(live.status_of(lease, self._watch.elapsed_us(lease)))
+        if not self._status.is_on or self._line_is_open or lease["state"] in OVER:
+            return
+        if time.monotonic() >= self._use_at:
+            lease_id, self._use_at = self.lease_id, time.monotonic() + USE_SECONDS
+            with suppress(AnswerIsNo):
+                use = self.remote.ask(lambda c: c.read_lease_use(lease_id))
+                self._busy_ppm = use.get("busy_ppm")
+        self._status.show(live.status_of(lease, self._watch.elapsed_us(lease), self._busy_ppm))
 
     def _patiently(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """A server that is away is asked again for some minutes; funds bound what comes after."""
@@ -558,32 +567,6 @@ def _ask_whether_to_stop(status: live.StatusLine) -> str:
 
 
 # --- terminal ------------------------------------------------------------------------------------
-
-_SAFE = re.compile(rb"\x1b\[[0-9;]{0,16}[mK]|[\r\n\t\b]")
-_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
-
-
-def show(body: bytes, out: TextIO) -> None:
-    """What the program printed, byte for byte. In a terminal only colours and line control work:
-    the rest could type on the renter's behalf.
-    """
-    shown = harmless(body) if out.isatty() else body
-    raw = getattr(out, "buffer", None)
-    if raw is None:
-        out.write(shown.decode(errors="replace"))
-    else:
-        out.flush()
-        raw.write(shown)
-    out.flush()
-
-
-def harmless(body: bytes) -> bytes:
-    """Control characters made visible, but for colours, ends of lines, tabs and backspaces."""
-    shown, place = [], 0
-    for found in _SAFE.finditer(body):
-        shown += [_CONTROL.sub(b"?", body[place : found.start()]), found[0]]
-        place = found.end()
-    return b"".join([*shown, _CONTROL.sub(b"?", body[place:])])
 
 
 class Signalled(KeyboardInterrupt):

@@ -4748,6 +4748,13 @@ class Client(Calls):
         )
         return cast("forms.PiecesAnswer", found)
 
+    def read_lease_use(self, lease_id: str) -> forms.LeaseUseAnswer:
+        """Returns what a lease has used so far, what that costs, and how busy its devices
+        are.
+        """
+        found = self._call("GET", at("/v1/leases/{lease_id}/use", lease_id=lease_id))
+        return cast("forms.LeaseUseAnswer", found)
+
     def export_focus_csv(self, account_id: str, period: str) -> bytes:
         """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
         found = self._call(

@@ -3934,6 +3934,40 @@ class LeaseTurnRequest(TypedDict):
     """No fields: `{}`."""
 
 
+class LeaseUseAnswer(TypedDict):
+    """`gpu_us` and `charge` are estimates while `is_final` is false: reports still under
+    way add to them. `busy_ppm`: how busy the devices were over the last `busy_seconds` that
+    the node reported; absent where that cannot be measured. `reported_until`: to where the
+    node has told its use.
+    """
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    opened_at: NotRequired[str]
+    closed_at: NotRequired[str]
+    gpu_us: str
+    charge: Money
+    is_final: bool
+    reported_until: NotRequired[str]
+    busy_ppm: NotRequired[int]
+    busy_seconds: NotRequired[int]
+    position: NotRequired[int]
+
+
 LeaseUsedAnswer = TypedDict(
     "LeaseUsedAnswer",
     {

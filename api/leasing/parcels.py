@@ -95,7 +95,7 @@ def read_lease_workspace(node_id: NodeInPath, lease_id: LeaseInPath, call: Calle
     with call.read() as view:
         document = workspaces.document_of(view.connection, account_id, digest)
         if document is None:
-            raise Refused(JobsReason.WORKSPACE_UNKNOWN)
+            raise Refused(JobsReason.WORKSPACE_UNKNOWN, lease_id=lease_id)
         sealed = lease_parcels.sealed_of(view.connection, lease_id)
         told = LeaseWorkspaceAnswer(
             lease_id=lease_id,
@@ -135,7 +135,7 @@ def _named(call: Call, node_id: str, lease_id: str) -> tuple[str, str]:
     assert job is not None
     digest = workspace_of(job.references)
     if digest is None:
-        raise Refused(JobsReason.WORKSPACE_UNKNOWN)
+        raise Refused(JobsReason.WORKSPACE_UNKNOWN, lease_id=lease_id)
     return job.account_id, digest
 
 

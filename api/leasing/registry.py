@@ -13,6 +13,7 @@ from api.leasing import (
     quotes,
     restarts,
     turns,
+    use,
     work,
 )
 from api.leasing.log_timer import run_lease_logs
@@ -32,6 +33,7 @@ RESOURCES: tuple[Resource, ...] = (
     restarts.resource,
     work.resource,
     parcels.resource,
+    use.resource,
 )
 TIMERS: tuple[Timer, ...] = (
     Timer("lease_watch", 15, 600, run_watch, turn=40),

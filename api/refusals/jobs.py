@@ -94,7 +94,9 @@ SENTENCES: dict[Reason, Sentence] = {
         INVALID, "The workspace breaks its rule[: {rule:rule}]. Change it and send it again."
     ),
     JobsReason.WORKSPACE_UNKNOWN: sentence(
-        NOT_FOUND, "Your account keeps no workspace of this digest. Send its list of files first."
+        NOT_FOUND,
+        when("The job of the lease {lease_id:text} brings no folder.", lease_id=ANY),
+        "Your account keeps no workspace of this digest. Send its list of files first.",
     ),
     JobsReason.WORKSPACE_INCOMPLETE: sentence(
         CONFLICT,

@@ -1,3 +1,5 @@
-"""What `tallystick run` does beside leasing: the folder that travels, what comes back, and what is
-shown while the program runs.
+"""What does `tallystick run` do beside leasing? A folder, variables and secrets go in; what
+came back and what is seen of a running lease come out.
 """
+
+__all__ = ("live", "options", "parcels")

@@ -6,16 +6,24 @@ signed reports say, and it is final when the lease is settled.
 
 from __future__ import annotations
 
+import base64
+import re
 import shutil
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO
 
-from cli.terminal import amount, printable
+from cli.remote import Remote
+from cli.terminal import amount, local_time, note, printable, tell
+
+if TYPE_CHECKING:
+    from tallystick_client import Client
 
 PPM = 1_000_000
+FOLLOW_SECONDS = 1.0
 HOUR_US = 3_600_000_000
 FINAL = ("settled", "archived", "resolved")
 """States in which a bill changes no more."""
@@ -114,3 +122,95 @@ def bill(told: Mapping[str, Any], used_us: int) -> str:
         f"{name} not final: about {so_far} for {gpu_hours(used_us)}{by}; the node's last signed"
         f" report is still to come, `tallystick lease show {name}` tells the final bill"
     )
+
+
+def use_of(told: Mapping[str, Any]) -> str:
+    """What `GET /v1/leases/{id}/use` says, in one line."""
+    mark = "" if told["is_final"] else "about "
+    parts = [
+        str(told["state"]),
+        f"{mark}{amount(told['charge'])} for {gpu_hours(int(told['gpu_us']))}",
+    ]
+    if told.get("reported_until") is not None:
+        parts.append(f"reported until {local_time(told['reported_until'])}")
+    if told.get("busy_ppm") is not None:
+        parts.append(f"GPU {int(told['busy_ppm']) // 10_000} % busy")
+    return " · ".join([*parts, str(told["lease_id"])])
+
+
+def follow_use(remote: Remote, lease_id: str, every_s: float) -> None:
+    """Tell the use of a lease until it is final: one line that changes on a terminal, else a line
+    for each change. Raises AnswerIsNo.
+    """
+    line, said = StatusLine(stream=sys.stdout), ""
+    try:
+        while True:
+            told: Any = remote.ask(lambda c: c.read_lease_use(lease_id))
+            text = use_of(told)
+            if line.is_on and not remote.as_json:
+                line.show(text)
+            elif text != said:
+                tell(told, [text], as_json=remote.as_json)
+            said = text
+            if told["is_final"]:
+                break
+            time.sleep(every_s)
+    finally:
+        line.clear()
+    if line.is_on and not remote.as_json:
+        tell(told, [said], as_json=False)
+
+
+def follow_log(remote: Remote, lease_id: str, out: TextIO, *, follows: bool) -> int | None:
+    """Print what the work of a lease printed, and with `follows` what it prints until it ends; its
+    exit code where that is known. Raises AnswerIsNo.
+    """
+    from_seq = 0
+    while True:
+        told: Any = remote.ask(partial(_log_page, lease_id, from_seq))
+        for piece in told["data"]:
+            show(
+                base64.b64decode(piece["body"]), out if piece["stream"] == "stdout" else sys.stderr
+            )
+        from_seq = told["next_seq"]
+        if told["data"]:
+            continue
+        if told["ended"] or not follows:
+            break
+        time.sleep(FOLLOW_SECONDS)
+    if told["left_out"]:
+        note(f"{told['left_out']} bytes of what it printed were not kept")
+    return None if told.get("exit_code") is None else int(told["exit_code"])
+
+
+def _log_page(lease_id: str, from_seq: int, client: Client) -> Any:
+    return client.read_lease_log(lease_id, from_seq=from_seq)
+
+
+# --- terminal ------------------------------------------------------------------------------------
+
+_SAFE = re.compile(rb"\x1b\[[0-9;]{0,16}[mK]|[\r\n\t\b]")
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+
+
+def show(body: bytes, out: TextIO) -> None:
+    """What the program printed, byte for byte. In a terminal only colours and line control work:
+    the rest could type on the renter's behalf.
+    """
+    shown = harmless(body) if out.isatty() else body
+    raw = getattr(out, "buffer", None)
+    if raw is None:
+        out.write(shown.decode(errors="replace"))
+    else:
+        out.flush()
+        raw.write(shown)
+    out.flush()
+
+
+def harmless(body: bytes) -> bytes:
+    """Control characters made visible, but for colours, ends of lines, tabs and backspaces."""
+    shown, place = [], 0
+    for found in _SAFE.finditer(body):
+        shown += [_CONTROL.sub(b"?", body[place : found.start()]), found[0]]
+        place = found.end()
+    return b"".join([*shown, _CONTROL.sub(b"?", body[place:])])

@@ -28,7 +28,8 @@ from psycopg import sql
 
 from cli import run as cli_run
 from cli.countersigning import used_gpu_us
-from cli.run import _share_of, harmless
+from cli.run import _share_of
+from cli.running import live
 from cli.terminal import InputUnusable
 from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
@@ -409,6 +410,58 @@ def _check_secret_is_nowhere(pool: Pool) -> None:
                 assert connection.execute(query).fetchone() == (0,), table
 
 
+def test_b4_what_a_program_printed_is_read_again_and_a_lease_is_watched_live(pool: Pool) -> None:
+    pool.start()
+    ran = pool.run("--no-files", "--json", "--", "sh", "-c", "echo one; echo two >&2; exit 3")
+    lease_id = ran.document["lease_id"]
+    again = pool.server.run("lease", "log", lease_id, key=pool.renter_key)
+    assert (again.out, again.err) == ("one\n", "two\n")
+    told = pool.server.run("lease", "log", lease_id, "--follow", "--json", key=pool.renter_key)
+    assert (told.document["exit_code"], "one" in told.err) == (3, True)
+    owners = pool.server.run("lease", "log", lease_id, key=pool.owner_key)
+    assert owners.out == "one\n"
+    other = pool.server.run("lease", "log", lease_id, key=pool.server.account()[1])
+    assert (other.code, other.out) == (1, "")
+
+
+def test_b2_a_second_renter_waits_for_the_gpu_and_is_told_when_it_is_free(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_run, "BUSY_SECONDS", 0.2)
+    pool.start()
+    with Client(pool.server.url, pool.renter_key) as renter:
+        price: Any = {"asset": "CREDIT", "units": "2000000"}
+        job: Any = {"command": ["sleep", "60"], "max_price_per_gpu_hour": price}
+        held = renter.open_lease({"job": job})["lease_id"]
+        refused = pool.run("--no-files", "--", "true")
+        assert refused.code == 1
+        assert "All matching GPUs (1 node) are busy" in refused.err
+
+        def release() -> None:
+            time.sleep(1.5)
+            with Client(pool.server.url, pool.renter_key) as other:
+                other.close_lease(held, {})
+
+        closer = threading.Thread(target=release)
+        closer.start()
+        ran = pool.run("--no-files", "--wait-for-gpu", "--", "true")
+        closer.join()
+    assert ran.code == 0, ran.err
+    assert ran.err.count("waiting for a GPU: All matching GPUs") == 1, "said once"
+
+
+def test_a5_a_program_that_the_node_does_not_have_is_named_with_what_would_help(
+    pool: Pool, tmp_path: Path
+) -> None:
+    pool.start()
+    ran = pool.run("--no-files", "--", "pythom", "train.py")
+    assert ran.code == 127
+    assert "pythom is no program of this node: name another, or an image" in ran.err
+    (tmp_path / "program" / "job.sh").write_text("exit 0")
+    ran = pool.run("--", "./job.sh")
+    assert "./job.sh may not be started as a program: chmod +x" in ran.err
+
+
 # --- what needs no server ----------------------------------------------------------------------
 
 
@@ -421,9 +474,9 @@ def test_a_part_in_megabytes_is_rounded_up_and_never_more_than_there_is() -> Non
 
 
 def test_in_a_terminal_a_program_colours_its_words_and_does_nothing_else() -> None:
-    assert harmless(b"\x1b[31mred\x1b[0m\r\n\t") == b"\x1b[31mred\x1b[0m\r\n\t"
-    assert harmless(b"\x1b]0;title\x07\x1b[2J\x00") == b"?]0;title??[2J?"
+    assert live.harmless(b"\x1b[31mred\x1b[0m\r\n\t") == b"\x1b[31mred\x1b[0m\r\n\t"
+    assert live.harmless(b"\x1b]0;title\x07\x1b[2J\x00") == b"?]0;title??[2J?"
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw)
-    cli_run.show(b"\x1b[2J\xff", out)
+    live.show(b"\x1b[2J\xff", out)
     assert raw.getvalue() == b"\x1b[2J\xff", "a file gets every byte"

@@ -31,6 +31,11 @@ HEADS = (
         "76bce0e47e75e4d24fbd2b5561ea4e4d3852b1b21a4838381971981d66fa1c26",
         "094998e85b4848eba199c99dbc35a29d01a43ec081165ab98296a1d0c1ffe4f4",
     ),
+    (
+        473,
+        "37a1e8829c26faa6ac32e2d9eee27f6bf0e082058acd0e427c6faf6520b2006a",
+        "fec8c5511d61e54664475751a47e4e210d5b164438d265b64ecff1d15bb97321",
+    ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
 only ever added, and the last one covers every line.

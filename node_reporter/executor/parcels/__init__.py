@@ -1,4 +1,6 @@
-"""What travels with a lease's work to this node and back: files, variables, results. All that comes
-from the server is checked against the job's hash; all that a job leaves is read without following
-its links.
+"""What travels with a lease's work to this node and back? The server's answers go in, checked against
+the job's hash, and the files that a job left, read without following a link; folders, variables and
+results come out.
 """
+
+__all__ = ("bringing", "returning")

@@ -479,6 +479,7 @@ ROWS: dict[str, Row] = {
     "add_lease_results": Row("executor", "other_executor", lambda _s: {"files": []}),
     "add_result_pieces": Row("executor", "other_executor", lambda _s: {"data": ["aGVsbG8K"]}),
     "read_lease_results": RENTERS,
+    "read_lease_use": RENTERS,
     "read_result_pieces": Row("renter", "stranger", lambda _s: {"sha256": ["5a" * 32]}),
     "read_lease_work": RENTERS,
     "report_renter_health": Row("renter", "stranger", lambda _s: {"machine": "workstation-7"}),
@@ -543,6 +544,8 @@ ROWS: dict[str, Row] = {
 
 WITHOUT_ABSENT = {"read_statement"}
 NOTHING_YET = {
+    "read_lease_workspace",
+    "read_workspace_pieces",
     "accept_node_transfer",
     "list_renter_signals",
     "read_usage_proof",
