@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import platform
+import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -28,8 +30,10 @@ from psycopg import sql
 
 from cli import run as cli_run
 from cli.countersigning import used_gpu_us
+from cli.remote import Remote
 from cli.run import _share_of
-from cli.running import live
+from cli.running import live, parcels
+from cli.running.folder import scan
 from cli.terminal import InputUnusable
 from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
@@ -275,7 +279,11 @@ IN_THE_BACKGROUND = "signal.SIG_IGN"
 
 @contextmanager
 def _started(
-    pool: Pool, folder: Path, *command: str, signals: str = IN_A_TERMINAL
+    pool: Pool,
+    folder: Path,
+    *command: str,
+    signals: str = IN_A_TERMINAL,
+    terminal: int | None = None,
 ) -> Generator[subprocess.Popen[bytes], None, None]:
     """`tallystick run` as a process of its own, that signals can reach.
 
@@ -297,13 +305,47 @@ def _started(
     words = [sys.executable, "-c", program, "run", "--no-sign", "--", *command]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         process = subprocess.Popen(
-            words, env=environment, stdout=out, stderr=err, cwd=folder / "program"
+            words,
+            env=environment,
+            stdin=terminal,
+            stdout=out,
+            stderr=err if terminal is None else terminal,
+            cwd=folder / "program",
         )
     try:
         yield process
     finally:
         process.kill()
         process.wait(60)
+
+
+def test_on_a_terminal_cost_is_live_and_ctrl_c_asks_first(pool: Pool, tmp_path: Path) -> None:
+    pool.start()
+    terminal, ours = pty.openpty()
+    seen = bytearray()
+
+    def sees(word: bytes) -> bool:
+        while select.select([terminal], [], [], 0)[0]:
+            seen.extend(os.read(terminal, 65_536))
+        return word in seen
+
+    with _started(pool, tmp_path, "sleep", "300", terminal=ours) as process:
+        _until(lambda: sees(b" CREDIT so far"), "the cost so far is shown")
+        assert re.search(rb"0:00:0[0-9] .* about 0.00[0-9]{4} CREDIT so far", seen)
+        for answer in (b"n\n", b"y\n"):
+            seen.clear()
+            _until(lambda: sees(b" CREDIT so far"), "it goes on")
+            process.send_signal(signal.SIGINT)
+            _until(lambda: sees(b"[l]eave it running"), "it asks")
+            assert process.poll() is None
+            os.write(terminal, answer)
+        assert process.wait(60) == 130
+        sees(b"")
+    assert b"not final: about 0.00" in bytes(seen).splitlines()[-1]
+    os.close(terminal)
+    os.close(ours)
+    (lease,) = pool.leases()
+    assert (lease["state"], lease["close_code"]) == ("closing", 1)
 
 
 def _until(holds: Any, what: str) -> None:
@@ -460,6 +502,29 @@ def test_a5_a_program_that_the_node_does_not_have_is_named_with_what_would_help(
     (tmp_path / "program" / "job.sh").write_text("exit 0")
     ran = pool.run("--", "./job.sh")
     assert "./job.sh may not be started as a program: chmod +x" in ran.err
+
+
+def test_an_unchanged_folder_of_1000_files_is_one_request(pool: Pool, tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    for number in range(1_000):
+        place = folder / f"part{number // 100}" / f"{number}.txt"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(str(number))
+    remote = Counting(pool.server.url, pool.renter_key)
+    for requests in (3, 1):
+        scanned = scan(folder, MIB)
+        assert len(scanned.files) == 1_000
+        remote.asked = 0
+        parcels.send(remote, parcels.Parcel(folder=scanned), lambda *_: None)
+        assert remote.asked == requests
+
+
+class Counting(Remote):
+    asked = 0
+
+    def ask(self, call: Any) -> Any:
+        self.asked += 1
+        return super().ask(call)
 
 
 # --- what needs no server ----------------------------------------------------------------------
