@@ -81,7 +81,8 @@ def send(remote: Remote, parcel: Parcel, step: Progress) -> str:
     if parcel.folder is not None:
         _send_pieces(remote, parcel.folder, missing, step)
         files, size = len(workspace.files), sum(workspace.pieces()[one] for one in missing)
-        note(f"{files:,} files of {parcel.folder.root} are for the node; {size:,} bytes were sent")
+        count = "1 file" if files == 1 else f"{files:,} files"
+        note(f"the node gets {count} of {parcel.folder.root}; {size:,} bytes were sent")
         for line in parcel.folder.left_out[:10]:
             note(f"left out: {line}")
     return rules.digest(workspace)
