@@ -133,7 +133,7 @@ def _through(
     """Lease, run, sign with the key if there is one, tell; the code that the program ended with."""
     with _interrupting():
         code = run.run(body, command)
-    if run.is_left:
+    if run.is_left or not run.lease:
         return code
     if key is not None:
         run.sign(key)
@@ -233,6 +233,7 @@ class Session:
     is_local: bool = False
     is_left: bool = False  # it goes on without us
     _key: str = ""
+    _is_asked: bool = False  # for the lease, and not refused yet
     _next_seq: int = 0
     _check_in_at: float = 0.0
     _status: live.StatusLine = field(default_factory=live.StatusLine)
@@ -287,7 +288,7 @@ class Session:
 
     def _stopped(self, body: LeaseRequest) -> int:
         """Interrupted: the lease is released, and what came until then is shown."""
-        if not self.lease and not body["job"].get("command") and not body["job"].get("image"):
+        if not self.lease and not self._is_asked:
             return EXIT_INTERRUPTED
         note("stopping; the lease is released")
         if not self.lease:
@@ -316,11 +317,12 @@ class Session:
         said = ""
         for attempt in itertools.count():
             key = self._key if attempt == 0 else f"{self.remote.key}-{attempt}"
-            self._key = key
+            self._key, self._is_asked = key, True
             try:
-                told = self.remote.ask(lambda c, key=key: c.open_lease(body, idempotency_key=key))
+                told = self.remote.ask(partial(_opened, body, key))
                 break
             except AnswerIsNo as no:
+                self._is_asked = False
                 if not self.waits_for_gpu or not _is_busy(no.document):
                     raise
                 detail = with_local_times(str((no.document or {}).get("detail")))
@@ -547,6 +549,10 @@ class Waits:
             return
         note("waiting for the node to take up the work, or for the program to print something")
         self.is_said = True
+
+
+def _opened(body: LeaseRequest, key: str, client: Client) -> Any:
+    return client.open_lease(body, idempotency_key=key)
 
 
 def _is_busy(document: Any) -> bool:

@@ -104,4 +104,4 @@ def _rows(view: View, node_id: str, lease_id: str) -> Iterator[tuple[int, Row]]:
         number = report.leases.index(lease_id)
         for row in report.rows:
             if row.lease == number:
-                yield row.wall_end_us + report.clock_offset_us, row
+                yield row.wall_end_us + (report.clock_offset_us or 0), row

@@ -515,7 +515,7 @@ def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
         return call.answer(view, told)
 
 
-def _sealing_of(call: Call, lease: Lease) -> dict[str, str | None]:
+def _sealing_of(call: Call, lease: Lease) -> dict[str, Any]:
     """To which key the renter seals what only the executor of the node may read."""
     if lease.reserved is None:
         return {}

@@ -53,10 +53,6 @@ class Scanned:
     places: dict[str, tuple[Path, int]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
-    @property
-    def bytes(self) -> int:
-        return sum(one.size for one in self.files)
-
     def piece(self, key: str) -> bytes:
         """A piece as it was read. Raises InputUnusable: the file has changed since."""
         place, offset = self.places[key]

@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,8 @@ from node_reporter.executor.work import (
 )
 from node_reporter.reports.client import Unreachable
 
+Apart = Callable[[], AbstractContextManager[ExecutorClient]]
+"""Makes a client with a connection of its own, and lets go of it."""
 JOBS_MAX = 64
 LOG_SECONDS_MAX = 5
 WALLS_MAX = 8
@@ -148,7 +149,7 @@ class Executor:
         datastores: Datastores | None = None,
         names: ReservedNames | None = None,
         used: Path | None = None,
-        apart: Callable[[], AbstractContextManager[ExecutorClient]] | None = None,
+        apart: Apart | None = None,
         tell: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._settings = settings
@@ -164,7 +165,7 @@ class Executor:
         self._names = names
         self._used = used  # the folder where the reporter finds what work uses
         # A client with a connection of its own, for files; None: the one there is.
-        self._apart = apart or partial(nullcontext, client)
+        self._apart: Apart = apart or (lambda: nullcontext(client))
         self._tell = tell
         self.jobs: dict[str, Job] = {}
         self._refused: set[str] = set()

@@ -139,7 +139,7 @@ class Bringing:
 
     def _pieces(self, source: Source, wanted: list[str]) -> dict[str, bytes]:
         """Each checked. Raises NotStarted."""
-        found = self._patiently(lambda: source.pieces(self.lease_id, wanted))
+        found: dict[str, bytes] = self._patiently(lambda: source.pieces(self.lease_id, wanted))
         for key, body in found.items():
             if key not in wanted or sha256(body).hexdigest() != key:
                 raise NotStarted("the server sent a piece of a file that is not the one asked for")

@@ -80,9 +80,9 @@ class Files(Server):
             self.results = told["files"]
             return _answer({"missing": [key for one in self.results for key in one["sha256"]]})
         if path.endswith("/results/pieces"):
-            found = [base64.b64decode(one) for one in told["data"]]
-            self.returned |= {sha256(one).hexdigest(): one for one in found}
-            return _answer({"kept": len(found)})
+            bodies = [base64.b64decode(one) for one in told["data"]]
+            self.returned |= {sha256(one).hexdigest(): one for one in bodies}
+            return _answer({"kept": len(bodies)})
         return super().request(method, path, headers, body)
 
 
