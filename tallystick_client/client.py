@@ -4168,12 +4168,12 @@ class Client(Calls):
         )
         return cast("forms.QueueTaskDoneAnswer", found)
 
-    def add_workspace(self, body: forms.WorkspaceRequest) -> forms.WorkspaceAnswer:
+    def add_workspace(self, body: forms.WorkspaceContentsForm) -> forms.WorkspaceKeptAnswer:
         """Keeps the list of files of a folder, and says which pieces of them are to be
         sent.
         """
         found = self._call("POST", "/v1/workspaces", body=body)
-        return cast("forms.WorkspaceAnswer", found)
+        return cast("forms.WorkspaceKeptAnswer", found)
 
     def add_workspace_pieces(self, body: forms.WorkspacePiecesRequest) -> forms.PiecesKeptAnswer:
         """Keeps pieces of files. What no workspace of yours names is not kept."""
@@ -4680,7 +4680,7 @@ class Client(Calls):
 
     def read_workspace_pieces(
         self, node_id: str, lease_id: str, body: forms.PiecesWantedRequest
-    ) -> forms.PiecesAnswer:
+    ) -> forms.WorkspacePiecesAnswer:
         """Returns pieces of the files of a lease's work, for the executor that starts it."""
         found = self._call(
             "POST",
@@ -4691,9 +4691,9 @@ class Client(Calls):
             ),
             body=body,
         )
-        return cast("forms.PiecesAnswer", found)
+        return cast("forms.WorkspacePiecesAnswer", found)
 
-    def send_lease_secrets(
+    def add_lease_secrets(
         self, lease_id: str, body: forms.LeaseSecretsRequest
     ) -> forms.LeaseSecretsAnswer:
         """Hands sealed variables to the executor of a lease's node. They are in no log and
@@ -4741,12 +4741,12 @@ class Client(Calls):
 
     def read_result_pieces(
         self, lease_id: str, body: forms.PiecesWantedRequest
-    ) -> forms.PiecesAnswer:
+    ) -> forms.WorkspacePiecesAnswer:
         """Returns pieces of the files that the work of a lease left, for its renter."""
         found = self._call(
             "POST", at("/v1/leases/{lease_id}/results/pieces", lease_id=lease_id), body=body
         )
-        return cast("forms.PiecesAnswer", found)
+        return cast("forms.WorkspacePiecesAnswer", found)
 
     def read_lease_use(self, lease_id: str) -> forms.LeaseUseAnswer:
         """Returns what a lease has used so far, what that costs, and how busy its devices

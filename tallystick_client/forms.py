@@ -4045,7 +4045,7 @@ class LeaseWorkspaceAnswer(TypedDict):
     """
 
     lease_id: str
-    workspace: WorkspaceRequest
+    workspace: WorkspaceContentsForm
     sealed: NotRequired[str]
     position: NotRequired[int]
 
@@ -5363,21 +5363,6 @@ class PendingLeaseAnswer(TypedDict):
     part: NotRequired[int]
     parts: NotRequired[int]
     attempt: NotRequired[int]
-
-
-class PieceAnswer(TypedDict):
-    sha256: str
-    body: str
-
-
-class PiecesAnswer(TypedDict):
-    """As many of the wanted pieces as one answer holds; those left out are to be asked for
-    again. `unknown`: pieces that are not there.
-    """
-
-    data: list[PieceAnswer]
-    unknown: list[str]
-    position: NotRequired[int]
 
 
 class PiecesKeptAnswer(TypedDict):
@@ -8192,33 +8177,7 @@ class WorkToStopAnswer(TypedDict):
     close_code: int
 
 
-class WorkspaceAnswer(TypedDict):
-    """`missing`: the pieces that are to be sent before work may name the workspace."""
-
-    workspace_sha256: str
-    bytes: int
-    missing: list[str]
-    position: NotRequired[int]
-
-
-class WorkspaceFileForm(TypedDict):
-    """A regular file, in pieces of 512 KiB: `sha256` of each, in order."""
-
-    path: str
-    is_program: NotRequired[bool]
-    size: int
-    sha256: list[str]
-
-
-class WorkspacePiecesRequest(TypedDict):
-    """Pieces of workspaces of yours, base64, of which the server named the hashes as
-    missing.
-    """
-
-    data: list[str]
-
-
-class WorkspaceRequest(TypedDict):
+class WorkspaceContentsForm(TypedDict):
     """What the work finds in its folder. `environment`: variables and their values, which
     are no secrets. `secrets`: names of variables whose values come sealed, for each lease.
     `results`: paths that come back when the work has ended. `salt`: random, so that the
@@ -8230,3 +8189,44 @@ class WorkspaceRequest(TypedDict):
     environment: NotRequired[dict[str, str]]
     secrets: NotRequired[list[str]]
     results: NotRequired[list[str]]
+
+
+class WorkspaceFileForm(TypedDict):
+    """A regular file, in pieces of 512 KiB: `sha256` of each, in order."""
+
+    path: str
+    is_program: NotRequired[bool]
+    size: int
+    sha256: list[str]
+
+
+class WorkspaceKeptAnswer(TypedDict):
+    """`missing`: the pieces that are to be sent before work may name the workspace."""
+
+    workspace_sha256: str
+    bytes: int
+    missing: list[str]
+    position: NotRequired[int]
+
+
+class WorkspacePieceAnswer(TypedDict):
+    sha256: str
+    body: str
+
+
+class WorkspacePiecesAnswer(TypedDict):
+    """As many of the wanted pieces as one answer holds; those left out are to be asked for
+    again. `unknown`: pieces that are not there.
+    """
+
+    data: list[WorkspacePieceAnswer]
+    unknown: list[str]
+    position: NotRequired[int]
+
+
+class WorkspacePiecesRequest(TypedDict):
+    """Pieces of workspaces of yours, base64, of which the server named the hashes as
+    missing.
+    """
+
+    data: list[str]

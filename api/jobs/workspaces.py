@@ -68,7 +68,7 @@ Environment = Annotated[
 ]
 
 
-class WorkspaceRequest(RequestModel):
+class WorkspaceContentsForm(RequestModel):
     """What the work finds in its folder. `environment`: variables and their values, which are no
     secrets. `secrets`: names of variables whose values come sealed, for each lease. `results`:
     paths that come back when the work has ended. `salt`: random, so that the digest tells nothing.
@@ -91,7 +91,7 @@ class WorkspaceRequest(RequestModel):
     )
 
 
-class WorkspaceAnswer(AnswerModel):
+class WorkspaceKeptAnswer(AnswerModel):
     """`missing`: the pieces that are to be sent before work may name the workspace."""
 
     workspace_sha256: Hex32
@@ -121,17 +121,17 @@ class PiecesWantedRequest(RequestModel):
     model_config = with_examples({"sha256": ["5a" * 32]})
 
 
-class PieceAnswer(AnswerModel):
+class WorkspacePieceAnswer(AnswerModel):
     sha256: Hex32
     body: Base64Piece
 
 
-class PiecesAnswer(AnswerModel):
+class WorkspacePiecesAnswer(AnswerModel):
     """As many of the wanted pieces as one answer holds; those left out are to be asked for again.
     `unknown`: pieces that are not there.
     """
 
-    data: list[PieceAnswer]
+    data: list[WorkspacePieceAnswer]
     unknown: list[Hex32]
     position: Position | None = None
 
@@ -139,12 +139,12 @@ class PiecesAnswer(AnswerModel):
 @resource.post(
     "/v1/workspaces",
     WRITE,
-    WorkspaceAnswer,
+    WorkspaceKeptAnswer,
     status=201,
     records=False,
     problems=[JobsReason.WORKSPACE_INVALID, JobsReason.WORKSPACE_TOO_LARGE],
 )
-def add_workspace(body: WorkspaceRequest, call: Caller) -> Response:
+def add_workspace(body: WorkspaceContentsForm, call: Caller) -> Response:
     """Keeps the list of files of a folder, and says which pieces of them are to be sent."""
     found = _read(rules.read, body.model_dump())
     settings = call.service.settings
@@ -169,7 +169,7 @@ def add_workspace(body: WorkspaceRequest, call: Caller) -> Response:
                 most=full.most,
                 limit="server" if full.of_all else "account",
             ) from None
-        told = WorkspaceAnswer(workspace_sha256=digest, bytes=found.bytes, missing=missing)
+        told = WorkspaceKeptAnswer(workspace_sha256=digest, bytes=found.bytes, missing=missing)
         return call.answer(view, told)
 
 
@@ -239,17 +239,17 @@ def bodies_of(data: list[str]) -> list[bytes]:
     return found
 
 
-def pieces_told(wanted: list[str], found: dict[str, bytes]) -> PiecesAnswer:
+def pieces_told(wanted: list[str], found: dict[str, bytes]) -> WorkspacePiecesAnswer:
     """As many as one answer holds, at least one."""
-    data: list[PieceAnswer] = []
+    data: list[WorkspacePieceAnswer] = []
     left = ANSWER_BYTES_MAX
     for key, body in found.items():
         left -= len(body) + 100
         if left < 0 and data:
             break
-        data.append(PieceAnswer(sha256=key, body=base64.b64encode(body).decode()))
+        data.append(WorkspacePieceAnswer(sha256=key, body=base64.b64encode(body).decode()))
     unknown = [one for one in dict.fromkeys(wanted) if one not in found]
-    return PiecesAnswer(data=data, unknown=unknown)
+    return WorkspacePiecesAnswer(data=data, unknown=unknown)
 
 
 def run_workspaces(service: Service, connection: Connection, now_us: int) -> int:

@@ -30,12 +30,12 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.jobs.workspaces import (
     Files,
-    PiecesAnswer,
     PiecesKeptAnswer,
     PiecesWantedRequest,
+    WorkspaceContentsForm,
     WorkspaceFileForm,
+    WorkspacePiecesAnswer,
     WorkspacePiecesRequest,
-    WorkspaceRequest,
     bodies_of,
     files_of,
     pieces_told,
@@ -78,7 +78,7 @@ class LeaseWorkspaceAnswer(AnswerModel):
     """
 
     lease_id: LeaseId
-    workspace: WorkspaceRequest
+    workspace: WorkspaceContentsForm
     sealed: Sealed | None = None
     position: Position | None = None
 
@@ -99,7 +99,7 @@ def read_lease_workspace(node_id: NodeInPath, lease_id: LeaseInPath, call: Calle
         sealed = lease_parcels.sealed_of(view.connection, lease_id)
         told = LeaseWorkspaceAnswer(
             lease_id=lease_id,
-            workspace=WorkspaceRequest.model_validate(json.loads(document)),
+            workspace=WorkspaceContentsForm.model_validate(json.loads(document)),
             sealed=None if sealed is None else base64.b64encode(sealed).decode(),
         )
         return call.answer(view, told)
@@ -108,7 +108,7 @@ def read_lease_workspace(node_id: NodeInPath, lease_id: LeaseInPath, call: Calle
 @resource.post(
     _AT + "/workspace/pieces",
     executors_only(),
-    PiecesAnswer,
+    WorkspacePiecesAnswer,
     records=False,
     problems=[*_LEASE, JobsReason.WORKSPACE_UNKNOWN],
 )
@@ -168,7 +168,7 @@ class LeaseSecretsAnswer(AnswerModel):
     records=False,
     problems=[*_LEASE, JobsReason.SECRETS_UNUSABLE, JobsReason.WORKSPACE_INVALID],
 )
-def send_lease_secrets(lease_id: LeaseInPath, body: LeaseSecretsRequest, call: Caller) -> Response:
+def add_lease_secrets(lease_id: LeaseInPath, body: LeaseSecretsRequest, call: Caller) -> Response:
     """Hands sealed variables to the executor of a lease's node. They are in no log and no list."""
     lease = _of_renter(call, lease_id)
     try:
@@ -308,7 +308,11 @@ def read_lease_results(lease_id: LeaseInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/results/pieces", RENTERS, PiecesAnswer, records=False, problems=[*_LEASE]
+    "/v1/leases/{lease_id}/results/pieces",
+    RENTERS,
+    WorkspacePiecesAnswer,
+    records=False,
+    problems=[*_LEASE],
 )
 def read_result_pieces(lease_id: LeaseInPath, body: PiecesWantedRequest, call: Caller) -> Response:
     """Returns pieces of the files that the work of a lease left, for its renter."""

@@ -118,7 +118,7 @@ def send_secrets(remote: Remote, lease_id: str, values: Mapping[str, str]) -> No
     inside = {"lease_id": lease_id, "variables": dict(values)}
     sealed = SealedBox(PublicKey(key)).encrypt(json.dumps(inside, sort_keys=True).encode())
     body: Any = {"sealed": base64.b64encode(sealed).decode()}
-    remote.ask(lambda c: c.send_lease_secrets(lease_id, body))
+    remote.ask(lambda c: c.add_lease_secrets(lease_id, body))
 
 
 def _sealing_key(told: Mapping[str, Any]) -> bytes:

@@ -42,5 +42,7 @@ STORED: frozenset[Reason] = frozenset(
         JobsReason.GANG_TOO_LARGE,
         JobsReason.TASK_UNKNOWN,
         JobsReason.TASK_STATE,
+        JobsReason.WORKSPACE_UNKNOWN,
+        JobsReason.WORKSPACE_INCOMPLETE,
     }
 )

@@ -475,7 +475,7 @@ ROWS: dict[str, Row] = {
     "add_workspace_pieces": Row("renter", None, lambda _s: {"data": ["aGVsbG8K"]}),
     "read_lease_workspace": Row("executor", "other_executor"),
     "read_workspace_pieces": Row("executor", "other_executor", lambda _s: {"sha256": ["5a" * 32]}),
-    "send_lease_secrets": Row("renter", "stranger", lambda _s: {"sealed": "5a" * 48}),
+    "add_lease_secrets": Row("renter", "stranger", lambda _s: {"sealed": "5a" * 48}),
     "add_lease_results": Row("executor", "other_executor", lambda _s: {"files": []}),
     "add_result_pieces": Row("executor", "other_executor", lambda _s: {"data": ["aGVsbG8K"]}),
     "read_lease_results": RENTERS,
