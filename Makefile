@@ -53,7 +53,7 @@ style: $(VENV)/.dev
 lint: style  ## style, types and import rules
 	@$(RUN)/mypy
 
-tools:  ## what the tests use of the system: hledger, Chromium, bubblewrap (Debian, as root; else skipped)
+tools:  ## what the tests use of the system: hledger, Chromium, npm, bubblewrap (Debian, as root; else skipped)
 	@.ci/tools
 
 # Tests start many processes: each would compile our modules again where bytecode is not kept.

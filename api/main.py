@@ -55,19 +55,13 @@ def operations() -> list[Operation]:
 
 
 def create_app(service: Service, *, with_console: bool = False) -> Asgi:
-    """The ASGI application of one process. Starts and stops the usage log with itself.
-
-    The console is one per process: a page lives in the process that served it.
-    """
-    app = build(service)
-    asgi = envelope(fast(app, service.ingest), service)
+    """The ASGI application of one process. Starts and stops the usage log with itself."""
+    app = fast(build(service), service.ingest)
     if with_console:
-        from api.console.guard import guarded
-        from api.console.opening import opened_when_asked
+        from api.console.front import Reference, with_pages
 
-        has_tls = service.settings.ssl_certfile is not None
-        return guarded(opened_when_asked(app, asgi), has_tls=has_tls)
-    return asgi
+        app = with_pages(app, service, Reference(DESCRIPTION, operations, document_of))
+    return envelope(app, service)
 
 
 def build(service: Service | None) -> FastAPI:
@@ -106,6 +100,15 @@ def document() -> dict[str, Any]:
     """The OpenAPI document, made once in a process: every app has the same operations."""
     doors = [way.door for way in _ways()]
     return openapi_document.of(TITLE, VERSION, DESCRIPTION, doors, operations())
+
+
+@cache
+def document_of(tag: str) -> dict[str, Any]:
+    """The part of the document that is about one resource: the whole takes seconds to make."""
+    found = operations()
+    doors = [way.door for way, each in zip(_ways(), found, strict=True) if each.tag == tag]
+    ours = [each for each in found if each.tag == tag]
+    return openapi_document.of(TITLE, VERSION, DESCRIPTION, doors, ours)
 
 
 @cache

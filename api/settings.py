@@ -78,7 +78,7 @@ class Settings:
     challenge_price_max: int = 10_000_000  # micro-credits per GPU-hour; dearer nodes are not asked
     read_only: bool = False  # answer from a standby or a restored database; nothing is recorded
     jobs: bool = True  # run background jobs inside `serve`
-    console: bool = True  # pages under /console, where `serve` is one process
+    console: bool = True  # pages for people, beside the API
     places_file: Path | None = None  # CSV of networks and where they are; None: nobody knows
     billing_file: Path | None = None  # TOML: who issues invoices, and which tax rates apply
     log_form: str = "console"  # lines on stderr: "console" for people, "json" for machines

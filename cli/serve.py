@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -61,8 +61,7 @@ def serve(settings: Settings) -> int:
         where = f"{scheme}://{settings.host}:{settings.port}"
         logger.info("serving on %s, data in %s", where, settings.data_dir)
         if settings.workers == 1:
-            app = create_app(service, with_console=settings.console and not settings.read_only)
-            config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
+            config = uvicorn.Config(_app(service), **_how(settings))
             tune_collector()
             Server(config, listening).run([sock])
             return 0
@@ -134,7 +133,7 @@ def application() -> Asgi:
     logs.configure(settings.log_form, settings.log_level)
     _end_with_parent()
     service = Service.open(settings)
-    app = create_app(service)
+    app = _app(service)
     tune_collector()
 
     async def closing(scope: Scope, receive: Receive, send: Send) -> None:
@@ -215,9 +214,10 @@ def _stopped_by_sigterm() -> Generator[None, None, None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _web_sockets(settings: Settings) -> Literal["none", "wsproto"]:
-    """Only the console speaks over web sockets, and only one process can have it."""
-    return "wsproto" if settings.console else "none"
+def _app(service: Service) -> Asgi:
+    """Every worker has the pages, where there are any: a server that only reads has no sessions."""
+    settings = service.settings
+    return create_app(service, with_console=settings.console and not settings.read_only)
 
 
 def _how(settings: Settings) -> dict[str, Any]:

@@ -56,7 +56,9 @@ def demo(
     from api.replay import demo as demos
 
     def wait(url: str, keys: dict[str, str]) -> None:
-        note(f"the API serves the result on {url}, the console on {url}/console (month 2026-11)")
+        note(
+            f"the API and the console serve the result on {url}; sign in with a key (month 2026-11)"
+        )
         for name, key in keys.items():
             note(f"  key of {name}: {key}")
         note("stop it with Ctrl-C")

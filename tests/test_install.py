@@ -36,12 +36,12 @@ from tests.test_shape import CLIENT, ROOMS
 
 MIB = 1024 * 1024
 CLI_BYTES_MAX = 45 * MIB
-DATA = {".py", ".sql", ".html", ".json", ".sol", ".mjs", ".typed"}
+DATA = {".py", ".sql", ".html", ".json", ".sol", ".mjs", ".typed", ".css", ".js", ".svg"}
 """What a package holds beside code: migrations, a page, contracts and what was compiled of them."""
 OF_THE_SERVER = {
     "eventsourcing",
     "fastapi",
-    "nicegui",
+    "jinja2",
     "numpy",
     "psycopg",
     "pyarrow",

@@ -21,8 +21,6 @@ TOOLS = {"amdsmi", "beancount", "pymerkle"}
 """Named one by one: beancount (GPL-2.0) and pymerkle (GPL-3.0) check books and trees in tests;
 amdsmi states its licence, which is MIT, as a text. None of them is installed with a server.
 """
-MIXED = {"docutils"}
-"""Comes with the console's library: public domain and BSD; its one GPL file is for an editor."""
 REFUSED = re.compile(
     r"AGPL|Affero|SSPL|Server Side Public|BUSL|Business Source|Elastic|Commons Clause"
 )
@@ -67,7 +65,7 @@ def test_s_l21_every_licence_is_on_the_list_and_none_is_refused() -> None:
     assert {"fastapi", "psycopg", "pynacl"} <= installed.keys()
     for name, licence in sorted(installed.items()):
         assert not REFUSED.search(licence), (name, licence)
-        if not _is_allowed(licence) and name not in TOOLS | MIXED:
+        if not _is_allowed(licence) and name not in TOOLS:
             odd.append((name, licence))
     assert odd == []
     assert not {one.lower() for one in shipped} & TOOLS

@@ -130,6 +130,10 @@ class Principal:
 
 
 ANYBODY = Principal(PUBLIC)
+IN_PROCESS = "tallystick.principal"
+"""Where the scope of a call holds its principal if a page of the console calls for a session. Only
+code of this process writes a scope: no header, path or body of a request gets there.
+"""
 
 
 def node_key(random: bytes) -> str:
@@ -221,7 +225,14 @@ def _is_machine_key(token: str) -> bool:
 
 
 def _of_key(row: access.ApiKey | None, token: str, now_us: int) -> Principal:
-    if row is None or not keys.matches(token, row.key_sha256) or row.role is None:
+    if row is None or not keys.matches(token, row.key_sha256):
+        raise _invalid()
+    return principal_of(row, now_us)
+
+
+def principal_of(row: access.ApiKey, now_us: int) -> Principal:
+    """What a key opens at this moment, by whoever has proven to hold it. Raises Problem: 401."""
+    if row.role is None:
         raise _invalid()
     if any(end is not None and end <= now_us for end in (row.expires_at_us, row.revoked_at_us)):
         raise _invalid()

@@ -138,7 +138,9 @@ async def _admit(
     service: Service = app.service
     if service.settings.read_only and (operation.records or operation.method == "DELETE"):
         raise errors.problem("read_only")
-    principal = await _principal(app.authenticator, request.headers.get("authorization"))
+    principal: Principal | None = request.scope.get(auth.IN_PROCESS)
+    if principal is None:
+        principal = await _principal(app.authenticator, request.headers.get("authorization"))
     auth.admit(operation.access, principal)
     _spend(request, app.key_buckets, principal)
     _read_form(request, operation, body)

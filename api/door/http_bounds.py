@@ -70,21 +70,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
-        super().connection_lost(exc)
-
-    def handle_websocket_upgrade(self) -> None:
-        """From here the connection is another protocol's, with a bound of its own, and this one
-        hears no more of it: the console counts its sockets (`api/console/guard.py`).
-        """
-        self._leave()
-        super().handle_websocket_upgrade()
-
-    def _leave(self) -> None:
         self._end()
         _open[self._address] -= 1
         if not _open[self._address]:
             del _open[self._address]
+        super().connection_lost(exc)
 
     def _is_one_too_many(self) -> bool:
         if _open.total() > min(CONNECTIONS_MAX, _files_max() // 2):

@@ -255,7 +255,7 @@ def serving(service: Service, *, with_console: bool = False) -> Iterator[str]:
         port=0,
         log_level="warning",
         access_log=False,
-        ws="wsproto" if with_console else "none",
+        ws="none",
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, name="api", daemon=True)

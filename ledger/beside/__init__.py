@@ -7,6 +7,7 @@ __all__ = (
     "billing_details",
     "chain_store",
     "charged",
+    "console_sessions",
     "dispute_texts",
     "lease_halves",
     "lease_logs",

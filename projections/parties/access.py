@@ -356,6 +356,12 @@ def read_api_key(connection: Connection, key_sha256: str) -> ApiKey | None:
     return read.one(connection, ApiKey, _KEY + "WHERE k.key_sha256 = %(h)s", h=key_sha256)
 
 
+def read_api_key_of(connection: Connection, account_id: str, key_id: str) -> ApiKey | None:
+    """A key by its public id, with its member's present role."""
+    sql = _KEY + "WHERE k.account_id = %(account)s AND k.key_id = %(key)s"
+    return read.one(connection, ApiKey, sql, account=account_id, key=key_id)
+
+
 def read_api_keys(connection: Connection, account_id: str) -> list[ApiKey]:
     """All keys of an account, revoked ones too, oldest first."""
     sql = _KEY + "WHERE k.account_id = %(id)s ORDER BY k.position"
@@ -417,3 +423,15 @@ def read_wallets(connection: Connection, account_id: str) -> list[Wallet]:
     """Every wallet ever linked, oldest first; paid is the last one in effect."""
     sql = "SELECT * FROM proj_access.wallet WHERE account_id = %(id)s ORDER BY position"
     return read.many(connection, Wallet, sql, id=account_id)
+
+
+def read_account_of_wallet(connection: Connection, address: str, at_us: int) -> Account | None:
+    """The open account that is paid to this address (lower case) at this moment."""
+    sql = """SELECT a.* FROM proj_access.account a JOIN LATERAL (
+            SELECT w.address FROM proj_access.wallet w
+            WHERE w.account_id = a.account_id AND w.effective_at_us <= %(at)s
+            ORDER BY w.position DESC LIMIT 1) paid ON true
+        WHERE a.account_id IN (
+            SELECT account_id FROM proj_access.wallet WHERE address = %(address)s)
+            AND paid.address = %(address)s AND a.closed_at_us IS NULL"""
+    return read.one(connection, Account, sql, address=address, at=at_us)

@@ -15,7 +15,9 @@ import pytest
 from psycopg import sql
 
 from benchmarks.__main__ import BENCHMARKS, Benchmark, table
+from benchmarks.door import under_attack
 from benchmarks.fleet import fleet_read
+from benchmarks.log import restore
 from benchmarks.size import Size
 from tests.conftest import Databases
 
@@ -80,3 +82,21 @@ def test_the_fleet_is_read(shared: Shared) -> None:
     """It is in no table: it is asked for alone."""
     told = fleet_read.run(40, shared)
     assert told["conditions"]["devices"] == 320
+
+
+@pytest.mark.long
+def test_a_renter_is_answered_under_each_attack(shared: Shared) -> None:
+    """It is in no table either; at this size it says that the attacks are what they were."""
+    told = under_attack.run(Size.TINY, shared)
+    rows = {row["attack"]: row for row in told["rows"]}
+    assert set(rows) == {None, "empty", *under_attack.ATTACKS}
+    assert all(row["failed"] == 0 for row in rows.values()), under_attack.table(told)
+    assert rows["closes"]["attacker"].keys() <= {"201", "200", "429"}, "never 500 (S-L13)"
+    assert "401" in rows["strangers"]["attacker"]
+
+
+@pytest.mark.long
+def test_a_market_is_restored() -> None:
+    told = restore.run(Size.TINY)
+    assert told["proved"]["whole"]
+    assert told["proved"]["missing_facts"] == 0

@@ -22,7 +22,6 @@ NOT_AT_THE_START = (
     "httpx",
     "hypothesis",
     "jinja2",
-    "nicegui",
     "opentelemetry.sdk",
     "pyarrow",
     "reportlab",

@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.test_remote import Server
 from tests.cli.test_remote import development_server as server
-from tests.e2e.test_console import CHROMIUM, browsing, pictured
+from tests.e2e.pages.browser import CHROMIUM, browsing, pictured
 from tests.journeys.test_joining import Owner, run, stop
 from tests.processes import free_port, until
 

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.cli.test_remote import Server, server
-from tests.e2e.test_console import CHROMIUM, browsing
+from tests.e2e.pages.browser import CHROMIUM, browsing
 
 __all__ = ["server"]
 

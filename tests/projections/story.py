@@ -2091,11 +2091,15 @@ def _trust(size: Size) -> Iterator[Told]:
 class Writer:
     """Puts facts straight into the tables of the market log and the books, as the superuser.
 
-    The stored bytes, leaves, chain, positions and balances are those of a real append.
+    The stored bytes, leaves, chain, positions and balances are those of a real append; blinded,
+    too, where it is given the log's key.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], blinding_key: bytes | None = None
+    ) -> None:
         self.connection = connection
+        self.blinding_key = blinding_key
         self.position = 0
         self.hash = GENESIS_MARKET
         self.recorded_us = 0
@@ -2130,7 +2134,9 @@ class Writer:
 
     def _event(self, stream: Stream[Any], fact: Any) -> tuple[Any, ...]:
         version = self._versions[stream] = self._versions.get(stream, 0) + 1
-        name, body = codec.encode(fact, f"told/{self.position + 1}", "00" * 16)
+        key = self.blinding_key
+        blind = "00" * 16 if key is None else codec.blind(key, stream.uuid, version)
+        name, body = codec.encode(fact, f"told/{self.position + 1}", blind)
         leaf = market_leaf(stream.uuid, version, name, body)
         self.position += 1
         self.hash = chain(self.hash, leaf)

@@ -1,0 +1,53 @@
+"""Earnings: what each node earned in a month, when it can be spent, and the arithmetic of it."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from api.console.drawing.plots import Bar, Bars
+from api.console.visits.months import Month, month_of, this_month
+from api.console.visits.reading import Told, Value, refused
+from api.console.visits.visit import Visit
+
+ROWS_MAX = 500
+
+
+async def now(visit: Visit) -> Response:
+    """`/earn`: the earnings of this month."""
+    return visit.to(f"/earn/{this_month(visit).text}")
+
+
+async def show(visit: Visit) -> Response:
+    """`/earn/{month}`"""
+    month = month_of(visit)
+    maturity = await visit.read(f"/v1/accounts/{visit.account_id}/maturity")
+    asked: dict[str, Value] = {**month.period, "limit": ROWS_MAX}
+    nodes = await visit.read("/v1/earnings", by="node_id", **asked)
+    hours = await visit.read("/v1/earnings", by="node_id,lease_id,hour", **asked)
+    return visit.show(
+        "owner/earnings.html",
+        month=month,
+        maturity=maturity,
+        by_node=nodes,
+        by_hour=hours,
+        plot=_by_day(month, hours["data"]),
+    )
+
+
+def _by_day(month: Month, hours: list[Told]) -> Bars:
+    """The API has earnings by hour: a day is the sum of its hours, in whole micro-credits."""
+    earned: dict[str, int] = {}
+    for one in hours:
+        day = str(one.get("hour", ""))[:10]
+        earned[day] = earned.get(day, 0) + int(one["earned"]["units"])
+    bars = [Bar(str(int(day[8:])), (earned.get(day, 0),)) for day in month.days]
+    return Bars(f"Earned by day, {month.name}", "CREDIT", 6, bars, ("Yours",))
+
+
+async def show_line(visit: Visit) -> Response:
+    """`/earn/{month}/lines/{position}`: the arithmetic of one lease hour."""
+    month, position = month_of(visit), visit.params["position"]
+    if not position.isdecimal():
+        raise refused("not_found", "a position is a whole number")
+    told = await visit.read(f"/v1/earnings/explain/{position}")
+    return visit.show("owner/line.html", month=month, told=told, position=position)

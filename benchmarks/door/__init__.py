@@ -1,0 +1,1 @@
+"""What callers of the API do to one another."""
