@@ -16,7 +16,7 @@ from fastapi import Response
 from pydantic import Field
 
 from api.door.auth import executors_only, with_scope
-from api.door.call import Call, Caller
+from api.door.call import Call, Caller, View
 from api.door.models import (
     AnswerModel,
     Hex32,
@@ -245,17 +245,13 @@ def add_lease_results(
     size = sum(one.size for one in files)
     require_size(call.service.settings, size)
     assert lease.requested is not None
-    account_id, most = lease.requested.account_id, room(call.service.settings).of_account
+    account_id = lease.requested.account_id
     document = json.dumps([one.model_dump() for one in body.files], separators=(",", ":")).encode()
     if len(document) > DOCUMENT_BYTES_MAX:
         raise Refused(JobsReason.WORKSPACE_INVALID, rule="a shorter list of files")
     with call.read() as view:
         if lease_parcels.results_of(view.connection, lease_id) is None:
-            used = lease_parcels.used_by(view.connection, account_id) + size
-            if used > most:
-                raise Refused(
-                    JobsReason.WORKSPACE_TOO_LARGE, bytes=used, most=most, limit="account"
-                )
+            _require_room(call, view, account_id, size)
         missing = lease_parcels.list_results(
             view.connection, lease_id, account_id, document, pieces_of(files), call.now_us
         )
@@ -278,6 +274,17 @@ def add_result_pieces(
     with call.read() as view:
         kept = lease_parcels.fill(view.connection, lease_id, bodies)
         return call.answer(view, PiecesKeptAnswer(kept=kept))
+
+
+def _require_room(call: Call, view: View, account_id: str, size: int) -> None:
+    """Results have room of their own, as much as folders. Raises Refused: WORKSPACE_TOO_LARGE."""
+    most, used = room(call.service.settings), lease_parcels.used_by(view.connection, account_id)
+    for limit, has, may in (
+        ("account", used[0], most.of_account),
+        ("server", used[1], most.of_all),
+    ):
+        if has + size > may:
+            raise Refused(JobsReason.WORKSPACE_TOO_LARGE, bytes=has + size, most=may, limit=limit)
 
 
 def _require_kept(call: Call, lease: Lease, lease_id: str) -> None:

@@ -139,7 +139,7 @@ def use_of(told: Mapping[str, Any]) -> str:
 
 
 def follow_use(remote: Remote, lease_id: str, every_s: float) -> None:
-    """Tell the use of a lease until it is final: one line that changes on a terminal, else a line
+    """Tell the use of a lease until it is closed: one line that changes on a terminal, else a line
     for each change. Raises AnswerIsNo.
     """
     line, said = StatusLine(stream=sys.stdout), ""
@@ -152,7 +152,7 @@ def follow_use(remote: Remote, lease_id: str, every_s: float) -> None:
             elif text != said:
                 tell(told, [text], as_json=remote.as_json)
             said = text
-            if told["is_final"]:
+            if told.get("closed_at") is not None:
                 break
             time.sleep(every_s)
     finally:

@@ -41,7 +41,10 @@ _PIECES = """
     SELECT sha256, body FROM lease_result_piece
     WHERE lease_id = %s AND sha256 = ANY(%s) AND body IS NOT NULL
 """
-_USED = "SELECT coalesce(sum(bytes), 0)::bigint FROM lease_result WHERE account_id = %s"
+_USED = """
+    SELECT coalesce(sum(bytes) FILTER (WHERE account_id = %s), 0)::bigint,
+        coalesce(sum(bytes), 0)::bigint FROM lease_result
+"""
 _FORGET = """
     DELETE FROM lease_result WHERE lease_id IN (
         SELECT lease_id FROM lease_result WHERE at_us <= %s ORDER BY at_us LIMIT %s)
@@ -74,11 +77,11 @@ def unseal(connection: Connection, lease_ids: Collection[str]) -> int:
     return deleted.rowcount
 
 
-def used_by(connection: Connection, account_id: str) -> int:
-    """Bytes that results of the account's leases name."""
+def used_by(connection: Connection, account_id: str) -> tuple[int, int]:
+    """Bytes that results of the account's leases name, and those of all accounts."""
     row = connection.execute(_USED, (account_id,)).fetchone()
     assert row is not None
-    return int(row[0])
+    return int(row[0]), int(row[1])
 
 
 def list_results(
