@@ -96,7 +96,7 @@ class Remote:
         """`to_sign`: write the recording call into this file instead of sending it; `signed`: send
         it with the signatures of this one. Raises InputUnusable.
         """
-        from tallystick_client import Client
+        from tallystick_client import NEVER, Client
 
         self.url = (url or _of_this_machine()).rstrip("/")
         _check_url(self.url, has_secret=api_key is not None)
@@ -104,14 +104,16 @@ class Remote:
         self.has_key = api_key is not None
         self.as_json = as_json
         checked = None if api_key is None else _printable_key(api_key)
-        self._connect = partial(Client, self.url, checked)
+        # `ask` repeats a call itself: it also waits for a server of this machine that starts.
+        self._connect = partial(Client, self.url, checked, retry=NEVER, allow_http=True)
         if to_sign is not None or signed is not None:
             from cli import acts
 
             if signed is not None:
                 self.key = acts.read_act(signed)["request"]
             hook = acts.to_sign(self, to_sign) if to_sign else acts.signed(self, signed)
-            self._connect = partial(Client, self.url, checked, http=acts.hooked(self.url, hook))
+            http = acts.hooked(self.url, hook)
+            self._connect = partial(Client, self.url, checked, retry=NEVER, http=http)
 
     def ask(self, call: Callable[[Client], Told]) -> Told:
         """The answer. What may be asked again is, under the same key. Raises AnswerIsNo."""

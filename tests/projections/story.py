@@ -292,7 +292,7 @@ def _closed_account() -> Iterator[Told]:
     """One key was ended before, one would have ended later, one never."""
     at, who = _at(0), "acct_gone"
     stream = Stream("account", who)
-    yield stream, acct.AccountOpened(account_id=who, kind="party", opened_by="b", at_us=at)
+    yield stream, acct.AccountOpened(account_id=who, kind="party", opened_by="sign-up", at_us=at)
     yield (
         stream,
         acct.MemberAdded(account_id=who, member_id="mem_a", role="owner", by="b", at_us=at),
@@ -319,6 +319,7 @@ def _closed_account() -> Iterator[Told]:
                 account_id=who, key_id=key_id, effective_at_us=ends_us, by="mem_a", at_us=at + 1
             ),
         )
+    yield stream, acct.AccountVerified(account_id=who, by="op", at_us=at + 3)
     yield stream, acct.AccountClosed(account_id=who, by="mem_a", at_us=at + 4)
 
 
