@@ -16,23 +16,27 @@ from api.console.visits.visit import Visit
 ROWS = 25
 
 
-async def rows(visit: Visit, path: str, name: str = "cursor", **query: Value) -> Told:
-    """A page of a list, from where the parameter `name` of the address says; `rest` is the address
-    of the next one, or empty. Raises Refused.
+async def rows(
+    visit: Visit, path: str, name: str = "cursor", field: str = "data", **query: Value
+) -> Told:
+    """A page of the list `field`, from where the parameter `name` of the address says; `rest` is
+    the address of the next one, or empty. Raises Refused.
     """
     found = await visit.read(path, cursor=visit.asked(name) or None, limit=ROWS, **query)
     kept = {key: value for key, value in visit.request.query_params.items() if key != name}
     rest = {**kept, name: found["next_cursor"]} if found["has_more"] else {}
     return {
-        "data": found["data"],
+        "data": found[field],
         "rest": f"{visit.here}?{urlencode(rest)}" if rest else "",
         "is_first": not visit.asked(name),
     }
 
 
-async def newest(visit: Visit, path: str, name: str = "cursor", **query: Value) -> Told:
+async def newest(
+    visit: Visit, path: str, name: str = "cursor", field: str = "data", **query: Value
+) -> Told:
     """As `rows`, of a list that the API gives in both directions. Raises Refused."""
-    return await rows(visit, path, name, order="desc", **query)
+    return await rows(visit, path, name, field, order="desc", **query)
 
 
 async def offers_of(visit: Visit, leases: Iterable[Told]) -> dict[str, Told]:
