@@ -395,7 +395,7 @@ def test_money_is_paid_in_warned_of_and_capped(shared: Scene, renter: Browser, a
     assert sent(reader, "/money", do="warn", levels="1").status_code == 403
     assert sent(renter, "/money", do="budget", scope="project", target="speech").status_code == 303
     assert "No invoice was issued yet" in page(renter, "/invoices")
-    page(renter, "/invoices/INV-1.pdf", 404)
+    page(renter, "/invoices/INV-000001.pdf", 404)
 
 
 def test_a_key_is_issued_within_ones_scopes_shown_once_and_revoked(
