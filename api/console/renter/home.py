@@ -50,7 +50,7 @@ async def _leases(visit: Visit, states: tuple[str, ...], most: int = ROWS_MAX) -
 
 async def _money(visit: Visit, month: Month) -> Told:
     account = f"/v1/accounts/{visit.account_id}"
-    told = {
+    told: Told = {
         "forecast": await visit.read(f"{account}/forecast"),
         "bill": await visit.read(f"{account}/statements/{month.text}", limit=1),
         "budgets": await visit.read(f"{account}/budgets", limit=ROWS_MAX),

@@ -14,7 +14,6 @@ from api.console.visits.visit import Visit
 HOURS = (1, 4, 12, 24)
 EVENTS_SHOWN, PAGE = 50, 500
 SURE = "I have what I need from it"
-BEFORE_START = ("requested", "quoted", "reserved", "gang_waiting")
 CLOSED = OVER | {"closing", "disputed"}
 
 

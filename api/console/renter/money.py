@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from api.console.renter import entering, listing
-from api.console.visits.reading import Refused, refused
+from api.console.visits.reading import Refused, Told, refused
 from api.console.visits.visit import Visit
 
 
@@ -28,6 +28,7 @@ async def show(visit: Visit, problem: Refused | None = None) -> Response:
 async def take(visit: Visit) -> Response:
     """The forms of the page: `do` is `pay`, `warn`, `budget`, `refill` or `no-refill`."""
     account, form, what = f"/v1/accounts/{visit.account_id}", visit.form, visit.form.get("do")
+    body: Told
     try:
         if what == "pay":
             amount = entering.credits_of(form.get("amount", ""), "the amount")

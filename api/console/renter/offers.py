@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from api.console.renter import entering, listing
-from api.console.visits.reading import Told, Value
+from api.console.visits.reading import Told
 from api.console.visits.visit import Visit
 
 MIB, PPM = 1024, 10_000
@@ -63,9 +63,9 @@ async def _found(visit: Visit, asked: Told, sort: str) -> Told:
     return {"data": data, "rest": "", "is_first": True, "left_out": told["has_more"]}
 
 
-def _query(asked: Told) -> dict[str, Value]:
+def _query(asked: Told) -> Told:
     """The API's parameters. Raises Refused: a field is no number."""
-    told: dict[str, Value] = {
+    told: Told = {
         "model": asked["model"] or None,
         "setting": asked["setting"] or None,
         "region_id": asked["region"] or None,
