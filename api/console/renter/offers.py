@@ -18,7 +18,7 @@ SORTS = {
 }
 FIELDS = ("model", "memory", "gpus", "price", "reputation", "tier", "setting", "region", "latency")
 SETTINGS = ("datacenter", "edge")
-MEASURED = frozenset({"registry", "reports"})
+MEASURED = frozenset({"reports"})
 
 
 async def show(visit: Visit) -> Response:
