@@ -2,4 +2,4 @@
 events, escrows and work come out.
 """
 
-__all__ = ("registry",)
+__all__ = ("registry", "work")

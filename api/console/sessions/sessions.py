@@ -79,6 +79,23 @@ def find(service: Service, token: str) -> Session | None:
     return Session(token, row, replace(principal, key_id=principal.key_id or row.session_id))
 
 
+def is_alive(service: Service, session: Session) -> bool:
+    """Whether a session is not over, and opens what it opened before. It is not noted as seen: what
+    a page does by itself keeps nobody signed in.
+    """
+    row, now_us = session.row, service.clock.now_us()
+    with service.connection() as connection:
+        found = console_sessions.of_member(connection, row.account_id, row.member_id, now_us)
+        if not any(one.session_id == row.session_id for one in found):
+            return False
+        service.follow(connection, [ACCESS])
+        try:
+            principal = _principal_now(connection, row, now_us)
+        except Problem:
+            return False
+    return replace(principal, key_id=principal.key_id or row.session_id) == session.principal
+
+
 def of_wallet(connection: Connection, address: str, now_us: int) -> Principal:
     """What a wallet opens: it reads for the account that is paid to it. Raises Problem: 401."""
     found = access.read_account_of_wallet(connection, address, now_us)

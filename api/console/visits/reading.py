@@ -8,6 +8,7 @@ which position of the log it reflects, and the reader remembers them.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -143,7 +144,8 @@ async def _called(app: Asgi, scope: Told, body: bytes) -> Fetched:
     async def receive() -> Told:
         nonlocal is_told
         if is_told:
-            return {"type": "http.disconnect"}
+            # The caller stays until it has the whole answer: a file is told in parts.
+            await asyncio.Event().wait()
         is_told = True
         return {"type": "http.request", "body": body, "more_body": False}
 
