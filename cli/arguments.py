@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 AccountId = Annotated[str, typer.Argument(metavar="ACCOUNT", help="acct_...")]
+OwnAccount = Annotated[
+    str | None, typer.Argument(metavar="[ACCOUNT]", help="acct_...; default: the key's own.")
+]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="job_...")]
 LeaseId = Annotated[str, typer.Argument(metavar="LEASE", help="lease_...")]
 NodeId = Annotated[str, typer.Argument(metavar="NODE", help="node_...")]

@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from cli import terminal as cli_terminal
 from cli.extras import version_line
 from cli.index import ABOUT, COMMANDS
-from cli.terminal import TOP_LEVEL, tell
+from cli.terminal import COMPLETE, TOP_LEVEL, tell
 
 
 class Unopened(TyperCommand):
@@ -63,6 +63,10 @@ def main() -> int:
     exports, epochs, payouts, keys.
     """
     before = os.umask(0o077)
+    if COMPLETE in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         return cli_terminal.run(app, as_json="--json" in sys.argv[1:])
     finally:

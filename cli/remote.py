@@ -5,8 +5,9 @@
 Every recording call carries an Idempotency-Key, so a lost answer is asked for again and nothing
 happens twice. The API key comes from the environment where possible and is never printed.
 
-A command that only reads is marked `@reads`, one that records something `@records`: it is given the
-`Remote` in front of its own arguments, and the options that name the server stand behind them.
+A command that only reads is marked `@reads`, one that records something `@records`, one that shows
+a list `@lists`: it is given the `Remote` in front of its own arguments, and the options that name
+the server and choose the page of a list stand behind them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import typer
@@ -31,6 +32,7 @@ from cli.terminal import (
     AnswerIsNo,
     AsJson,
     InputUnusable,
+    note,
     tell,
     with_local_times,
 )
@@ -45,6 +47,8 @@ TRIES_MAX = 4
 WAIT_SECONDS_MAX = 5
 START_SECONDS_MAX = 30
 PAGE = 100
+LIMIT = 50
+ALL_MAX = 100_000
 
 Url = Annotated[
     str | None, typer.Option("--url", envvar="TALLYSTICK_URL", help="Address of the server.")
@@ -75,7 +79,27 @@ Signed = Annotated[
         "--signed", metavar="FILE", help="The file of `--to-sign`, once governors signed it."
     ),
 ]
-Limit = Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=ALL_MAX, help="At most so many.")]
+Everything = Annotated[bool, typer.Option("--all", help="All of them, not only the first ones.")]
+Order = Annotated[
+    Literal["asc", "desc"],
+    typer.Option("--order", help="desc: the newest first; asc: the oldest first."),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Only what came after: 2h, 3d, 2026-11-01 or 2026-11-01T08:00:00Z.",
+    ),
+]
+AS_IT_IS: dict[str, Any] = {"limit": Limit, "everything": Everything}
+"""The options of a list that has one order of its own, such as the price."""
+BY_NUMBER: dict[str, Any] = {**AS_IT_IS, "order": Order}
+"""Of a list by a number that is no position of the log, such as an epoch."""
+IN_ORDER: dict[str, Any] = {**BY_NUMBER, "since": Since}
+"""Of a list in the order of the log."""
+_DEFAULTS = {"limit": LIMIT, "everything": False, "order": "desc", "as_json": False}
 
 
 class Remote:
@@ -92,12 +116,17 @@ class Remote:
         as_json: bool = False,
         to_sign: Path | None = None,
         signed: Path | None = None,
+        **page: Any,
     ) -> None:
         """`to_sign`: write the recording call into this file instead of sending it; `signed`: send
-        it with the signatures of this one. Raises InputUnusable.
+        it with the signatures of this one. `page`: the options of a list. Raises InputUnusable.
         """
         from tallystick_client import Client
 
+        self._limit = ALL_MAX if page.get("everything") else page.get("limit", LIMIT)
+        self._page = {name: page[name] for name in ("order",) if name in page}
+        if page.get("since") is not None:
+            self._page["since"] = moment_of(page["since"])
         self.url = (url or _of_this_machine()).rstrip("/")
         _check_url(self.url, has_secret=api_key is not None)
         self.key = key or f"cli-{secrets.token_hex(16)}"
@@ -132,18 +161,47 @@ class Remote:
                 time.sleep(min(problem.retry_after_seconds or 1, WAIT_SECONDS_MAX))
         raise AssertionError("the last attempt answers or raises")
 
-    def list(self, call: Callable[[Client, int, str | None], Any], limit: int) -> dict[str, Any]:
-        """The first `limit` of a list, page by page: `call(client, page size, cursor)`."""
+    def list(
+        self,
+        call: Callable[[Client, dict[str, Any]], Any],
+        limit: int | None = None,
+        *,
+        rows: str = "data",
+    ) -> dict[str, Any]:
+        """The first rows of a list, page by page: `call(client, page)`, where `page` is what the
+        route takes beside its filters. With a `limit` of ours the list is a means and read upwards;
+        without, the caller's options hold, and a note says when there are more.
+        """
+        wanted, asked = (self._limit, self._page) if limit is None else (limit, {})
         found: list[dict[str, Any]] = []
+        first: dict[str, Any] = {}
         cursor: str | None = None
         while True:
-            page = self.ask(partial(_page, call, min(limit, PAGE), cursor))
-            found += page["data"]
+            place = {"limit": min(wanted - len(found), PAGE), "cursor": cursor, **asked}
+            page = self.ask(partial(_page, call, place))
+            first = first or dict(page)
+            found += page[rows]
             cursor = page.get("next_cursor")
-            if cursor is None or len(found) >= limit:
+            if cursor is None or len(found) >= wanted:
                 break
-        more = cursor is not None or len(found) > limit
-        return {"data": found[:limit], "has_more": more, "position": page["position"]}
+        first.pop("next_cursor", None)
+        if cursor is not None and limit is None and not self.as_json:
+            note(f"{len(found):,} are shown, and there are more: --all, or --limit with a number")
+        return {**first, rows: found, "has_more": cursor is not None, "position": page["position"]}
+
+    def own(self, account_id: str | None) -> str:
+        """The account that was named, or that of the key. Raises InputUnusable for a key that sees
+        several.
+        """
+        own = account_id or self.own_account_or_none()
+        if own is None:
+            raise InputUnusable("this key sees more than one account: give --account or ACCOUNT")
+        return own
+
+    def own_account_or_none(self) -> str | None:
+        """The account of the key; None for a key that sees several."""
+        found = self.list(lambda c, page: c.list_accounts(**page), 2)["data"]
+        return str(found[0]["account_id"]) if len(found) == 1 else None
 
     def tell(self, document: Any, lines: Iterable[str]) -> None:
         """The result: as one JSON document, or as lines for people."""
@@ -175,6 +233,17 @@ def records(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., 
     return _of_a_server(command, url=Url, api_key=ApiKey, key=IdempotencyKey, as_json=AsJson)
 
 
+def lists(
+    options: dict[str, Any],
+) -> Callable[[Callable[Concatenate[Remote, Own], None]], Callable[..., None]]:
+    """A command that shows a list, with the options that its route has."""
+
+    def listing(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., None]:
+        return _of_a_server(command, **options, url=Url, api_key=ApiKey, as_json=AsJson)
+
+    return listing
+
+
 def acts(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., None]:
     """A command that records an act which above a limit takes a second person."""
     options: dict[str, Any] = {"key": IdempotencyKey, "to_sign": ToSign, "signed": Signed}
@@ -192,7 +261,7 @@ def _of_a_server(command: Callable[..., None], **options: Any) -> Callable[..., 
         for one in [*signature.parameters.values()][1:]
     ]
     for name, option in options.items():
-        default = False if option is AsJson else None
+        default = _DEFAULTS.get(name)
         parameters.append(
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option
@@ -209,9 +278,32 @@ def _of_a_server(command: Callable[..., None], **options: Any) -> Callable[..., 
 
 
 def _page(
-    call: Callable[[Client, int, str | None], Any], size: int, cursor: str | None, client: Client
+    call: Callable[[Client, dict[str, Any]], Any], place: dict[str, Any], client: Client
 ) -> Any:
-    return call(client, size, cursor)
+    return call(client, place)
+
+
+_AGO = re.compile(r"([0-9]{1,6})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def moment_of(text: str) -> str:
+    """A moment as people write it, for the server: 2h ago, a day or a time of this machine's zone,
+    or a time with its offset. Raises InputUnusable.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    ago = _AGO.fullmatch(text)
+    try:
+        if ago is not None:
+            at = datetime.now(UTC) - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+        else:
+            at = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InputUnusable(
+            f"{text!r} is no moment: give 2h, 3d, 2026-11-01 or 2026-11-01T08:00:00Z"
+        ) from None
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def credits_of(text: str) -> Money:

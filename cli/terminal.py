@@ -49,21 +49,31 @@ class InputUnusable(Exception):
     """What was given cannot be read or used; the message says what to do."""
 
 
+COMPLETE = "_TALLYSTICK_COMPLETE"
+"""A shell sets it to ask what may follow; `tallystick completion` prints the script that does."""
 TOP_LEVEL = "commands"
 """What a module calls its Typer of commands that stand under `tallystick` itself. A group has its
 name from `group`; `python -m cli.reference` finds both and writes them into `index.py`."""
 
 
 def group(
-    name: str, about: str, example: str, *, cls: type[TyperGroup] | None = None
+    name: str,
+    about: str,
+    example: str,
+    *,
+    cls: type[TyperGroup] | None = None,
+    is_command: bool = False,
 ) -> typer.Typer:
-    """A group of commands under its name; alone it prints its help."""
+    """A group of commands under its name; alone it prints its help, or does what its callback does
+    where it `is_command` itself.
+    """
     return typer.Typer(
         name=name,
         cls=cls,
         help=about,
         epilog=f"Example: {example}",
-        no_args_is_help=True,
+        no_args_is_help=not is_command,
+        invoke_without_command=is_command,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -94,8 +104,8 @@ def note(line: str) -> None:
 
 
 def facts(pairs: Mapping[str, Any]) -> list[str]:
-    """`name  value`, one per line: amounts as people write them, a list in one line, a record as
-    its parts, and what is absent left out.
+    """`name  value`, one per line: amounts, GPU time and shares as people write them, a list in one
+    line, a record as its parts, and what is absent left out.
     """
     shown = dict(_parts(pairs))
     width = max(map(len, shown), default=0)
@@ -104,8 +114,8 @@ def facts(pairs: Mapping[str, Any]) -> list[str]:
 
 def columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
     """A table with a head; absent values are `-`. Never cut, so it can be piped."""
-    cells = [[name.upper() for name in names]]
-    cells += [[_cell(row.get(name)) for name in names] for row in rows]
+    cells = [[_heading(name).upper() for name in names]]
+    cells += [[_cell(_in_people(name, row.get(name))) for name in names] for row in rows]
     widths = [max(len(line[index]) for line in cells) for index in range(len(names))]
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
 
@@ -121,6 +131,12 @@ def amount(money: Mapping[str, Any] | None) -> str | None:
     whole = digits[: len(digits) - decimals]
     fraction = f".{digits[len(digits) - decimals :]}" if decimals else ""
     return f"{sign}{whole}{fraction} {money['asset']}"
+
+
+def gpu_hours(us: int | str) -> str:
+    """Microseconds of one GPU as GPU-hours with six decimals, rounded down; no float."""
+    whole, rest = divmod(int(us), 3_600_000_000)
+    return f"{whole}.{rest * 1_000_000 // 3_600_000_000:06d}"
 
 
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?Z", re.ASCII)
@@ -170,7 +186,27 @@ def _parts(pairs: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str
         elif isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
             yield from _parts({str(at): one for at, one in enumerate(value, 1)}, f"{path} ")
         elif value is not None:
-            yield path, _fact(value)
+            yield f"{above}{_heading(name)}", _fact(_in_people(name, value))
+
+
+def _heading(name: str) -> str:
+    """The name of a field as people read it: GPU time in hours, shares as parts of one."""
+    return name.replace("gpu_us", "gpu_hours").replace("_ppm", "")
+
+
+def _in_people(name: str, value: Any) -> Any:
+    """GPU time of a field `gpu_us` in GPU-hours; parts per million of a field `_ppm` as a part of
+    one. What is no whole number stays as it is.
+    """
+    if not re.fullmatch(r"-?[0-9]{1,20}", str(value)):
+        return value
+    if "gpu_us" in name:
+        return gpu_hours(value)
+    if "_ppm" in name:
+        whole, rest = divmod(abs(int(value)), 1_000_000)
+        sign = "-" if int(value) < 0 else ""
+        return f"{sign}{whole}.{rest:06d}".rstrip("0").rstrip(".")
+    return value
 
 
 def _fact(value: Any) -> str:

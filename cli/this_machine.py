@@ -55,19 +55,22 @@ def demo(
     """
     from api.replay import demo as demos
 
-    def wait(url: str, keys: dict[str, str]) -> None:
-        note(
-            f"the API and the console serve the result on {url}; sign in with a key (month 2026-11)"
-        )
+    def wait(url: str, keys: dict[str, str], result: dict[str, Any]) -> None:
+        tell(result, _statement(result), as_json=as_json)
+        note(f"the console is on {url}/; sign in with a key (month 2026-11). In another shell:")
+        note(f"  export TALLYSTICK_URL={url}")
+        note(f"  tallystick epoch explain {result['epoch']} {result['node_ids'][0]}")
         for name, key in keys.items():
-            note(f"  key of {name}: {key}")
+            note(f"{name}:")
+            note(f"  export TALLYSTICK_API_KEY={key}")
         note("stop it with Ctrl-C")
         with stopping() as stop:
             stop.wait()
 
     with _new_folder(data_dir) as folder, stages() as stage:
         result = demos.run(folder, stage, wait=wait if serve_after else None)
-    tell(result, _statement(result), as_json=as_json)
+    if not serve_after:
+        tell(result, _statement(result), as_json=as_json)
     if not (result["books_balanced"] and result["chain_reconciled"] and result["audit_verified"]):
         raise typer.Exit(EXIT_NO)
 
@@ -290,8 +293,8 @@ def _statement(result: dict[str, Any]) -> list[str]:
         f"Paid in cash: {money['charged']} = {money['providers_earned']} to providers"
         f" + {money['platform_earned']} to the platform.",
         f"Paid in credits bought by burning tokens: {money['burned_at_use']}, burned for good.",
-        f"Renters burned {tokens['tokens_burned']}."
-        f" Epoch {result['epoch']} minted {tokens['tokens_minted']} of rewards.",
+        f"Renters burned {tokens['tokens_burned']}. Epoch {result['epoch']} minted"
+        f" {tokens['tokens_minted']}; what is not paid below is carried to later epochs.",
         f"Payout root {result['payout_root']} was published, waited its timelock,"
         f" and {result['claims']} claims were paid {tokens['tokens_claimed']}.",
         "",

@@ -27,10 +27,19 @@ class Client(Calls):
         return cast("forms.AccountOpenedAnswer", found)
 
     def list_accounts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AccountPage:
         """Lists accounts in order of opening: your own, or all for operators and auditors."""
-        found = self._call("GET", "/v1/accounts", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/accounts",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.AccountPage", found)
 
     def read_account(self, account_id: str) -> forms.AccountAnswer:
@@ -98,13 +107,19 @@ class Client(Calls):
         return cast("forms.DepositAnswer", found)
 
     def list_deposits(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DepositPage:
         """Lists confirmed deposits, and credits bought by burning tokens, in order."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/deposits", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.DepositPage", found)
 
@@ -298,10 +313,19 @@ class Client(Calls):
         return cast("forms.WebhookAnswer", found)
 
     def list_webhooks(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.WebhookPage:
         """Lists your endpoints, in the order in which they were added."""
-        found = self._call("GET", "/v1/webhooks", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/webhooks",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.WebhookPage", found)
 
     def rotate_webhook(
@@ -360,13 +384,19 @@ class Client(Calls):
         return cast("forms.WebhookReplayAnswer", found)
 
     def list_deliveries(
-        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        endpoint_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.WebhookDeliveryPage:
         """Lists the deliveries of each fact and their results, in order."""
         found = self._call(
             "GET",
             at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.WebhookDeliveryPage", found)
 
@@ -382,12 +412,21 @@ class Client(Calls):
         return cast("forms.ComputeClientAnswer", found)
 
     def list_clients(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.ComputeClientPage:
         """Lists compute clients in order of registration: yourself, or all for operators
         and.
         """
-        found = self._call("GET", "/v1/clients", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/clients",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.ComputeClientPage", found)
 
     def read_client(self, client_id: str) -> forms.ComputeClientAnswer:
@@ -583,12 +622,18 @@ class Client(Calls):
         return cast("forms.PriceObservationAnswer", found)
 
     def list_price_snapshots(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.PriceSnapshotPage:
         """Lists every snapshot in order: all sources at each burn or seal that needed a
         price.
         """
-        found = self._call("GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor, "order": order}
+        )
         return cast("forms.PriceSnapshotPage", found)
 
     def take_price_snapshot(
@@ -655,13 +700,19 @@ class Client(Calls):
         return cast("forms.FundedAccountAnswer", found)
 
     def list_funded_accounts(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.FundedAccountPage:
         """Lists the accounts that an account pays for or paid for."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.FundedAccountPage", found)
 
@@ -723,10 +774,19 @@ class Client(Calls):
         return cast("forms.PromotionAnswer", found)
 
     def list_promotions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PromotionPage:
         """Lists programs in order of opening, to the operator and auditors."""
-        found = self._call("GET", "/v1/promotions", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/promotions",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.PromotionPage", found)
 
     def read_promotion(self, program: str) -> forms.PromotionAnswer:
@@ -763,13 +823,19 @@ class Client(Calls):
         return cast("forms.PromotionGrantAnswer", found)
 
     def list_promotion_grants(
-        self, program: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        program: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PromotionGrantPage:
         """Lists the grants of a program, account by account; to a party its own."""
         found = self._call(
             "GET",
             at("/v1/promotions/{program}/grants", program=program),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PromotionGrantPage", found)
 
@@ -794,13 +860,19 @@ class Client(Calls):
         return cast("forms.PaymentAnswer", found)
 
     def list_payments(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PaymentPage:
         """Lists payments of an account, in order of starting."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/payments", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PaymentPage", found)
 
@@ -991,7 +1063,13 @@ class Client(Calls):
         return cast("forms.ProviderAnswer", found)
 
     def list_providers(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.ProviderPage:
         """Lists providers in order of registration: your own, or all for operators and
         auditors.
@@ -999,7 +1077,13 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/providers",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.ProviderPage", found)
 
@@ -1018,13 +1102,25 @@ class Client(Calls):
         return cast("forms.RegionAnswer", found)
 
     def list_regions(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.RegionPage:
         """Lists regions in order of opening: your own, or all for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/regions",
-            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+            query={
+                "provider_id": provider_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.RegionPage", found)
 
@@ -1066,13 +1162,19 @@ class Client(Calls):
         return cast("forms.RegionAnswer", found)
 
     def list_region_nodes(
-        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.RegionNodePage:
         """Lists the nodes of a region in order of joining."""
         found = self._call(
             "GET",
             at("/v1/regions/{region_id}/nodes", region_id=region_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.RegionNodePage", found)
 
@@ -1225,6 +1327,8 @@ class Client(Calls):
         | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.NodePage:
         """Lists nodes in order of joining: your own, or all for operators and auditors."""
         found = self._call(
@@ -1237,6 +1341,8 @@ class Client(Calls):
                 "phase": phase,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.NodePage", found)
@@ -1357,6 +1463,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DevicePage:
         """Lists devices in order of registration: your own, those of nodes that you own a
         part of and.
@@ -1364,7 +1472,14 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/devices",
-            query={"node_id": node_id, "region_id": region_id, "limit": limit, "cursor": cursor},
+            query={
+                "node_id": node_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.DevicePage", found)
 
@@ -1431,7 +1546,13 @@ class Client(Calls):
         return cast("forms.LicenceAnswer", found)
 
     def list_licences(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LicencePage:
         """Lists licences in the order of their grant: your own, or all for operators and
         auditors.
@@ -1439,7 +1560,13 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/licences",
-            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+            query={
+                "provider_id": provider_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.LicencePage", found)
 
@@ -1476,7 +1603,13 @@ class Client(Calls):
         return cast("forms.MaintenanceWindowAnswer", found)
 
     def list_maintenances(
-        self, node_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.MaintenanceWindowPage:
         """Lists the announced maintenance of a node, in order. Renters may read it before
         they rent.
@@ -1484,7 +1617,7 @@ class Client(Calls):
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.MaintenanceWindowPage", found)
 
@@ -1682,7 +1815,13 @@ class Client(Calls):
         return cast("forms.AdmissionAnswer", found)
 
     def list_admissions(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AdmissionPage:
         """Lists admissions in order of request: your own, or all for operators and
         auditors.
@@ -1690,7 +1829,13 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/admissions",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.AdmissionPage", found)
 
@@ -2073,6 +2218,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.EdgeDevicePage:
         """Lists edge devices in the order in which they were added, removed ones too: your
         own, or.
@@ -2085,6 +2232,8 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.EdgeDevicePage", found)
@@ -2150,6 +2299,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DeviceConfigPage:
         """Lists device configurations, each with its last revision."""
         found = self._call(
@@ -2160,12 +2311,20 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.DeviceConfigPage", found)
 
     def list_device_config_revisions(
-        self, region_id: str, config: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        config: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.DeviceConfigPage:
         """Lists the revisions of a device configuration, from the first on."""
         found = self._call(
@@ -2175,7 +2334,7 @@ class Client(Calls):
                 region_id=region_id,
                 config=config,
             ),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order},
         )
         return cast("forms.DeviceConfigPage", found)
 
@@ -2250,6 +2409,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DatastorePage:
         """Lists datastores in the order in which they were added."""
         found = self._call(
@@ -2260,6 +2421,8 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.DatastorePage", found)
@@ -2297,6 +2460,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.ReservationPage:
         """Lists reservations, and the lease that holds each."""
         found = self._call(
@@ -2307,6 +2472,8 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.ReservationPage", found)
@@ -2350,12 +2517,13 @@ class Client(Calls):
         to: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.NodeHourPage:
         """Lists what a node reported, by UTC hour; hours that begin in [from, to)."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/usage/hours", node_id=node_id),
-            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
+            query={"from": from_, "to": to, "limit": limit, "cursor": cursor, "order": order},
         )
         return cast("forms.NodeHourPage", found)
 
@@ -2559,11 +2727,25 @@ class Client(Calls):
         return cast("forms.VolumeAnswer", found)
 
     def list_volumes(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.VolumePage:
         """Lists volumes in the order in which they were created, deleted ones too."""
         found = self._call(
-            "GET", "/v1/volumes", query={"account_id": account_id, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/volumes",
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.VolumePage", found)
 
@@ -2645,13 +2827,25 @@ class Client(Calls):
         return cast("forms.DatasetAnswer", found)
 
     def list_datasets(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DatasetPage:
         """Lists datasets in the order in which they were last placed."""
         found = self._call(
             "GET",
             "/v1/datasets",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.DatasetPage", found)
 
@@ -2731,6 +2925,8 @@ class Client(Calls):
         account_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AttributePage:
         """Lists statements in the order in which they came; `account_id` is the signer's."""
         found = self._call(
@@ -2742,6 +2938,8 @@ class Client(Calls):
                 "account_id": account_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.AttributePage", found)
@@ -2899,10 +3097,16 @@ class Client(Calls):
         return cast("forms.DriverLibraryAnswer", found)
 
     def list_epochs(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.EpochPage:
         """Lists epochs in order."""
-        found = self._call("GET", "/v1/epochs", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET", "/v1/epochs", query={"limit": limit, "cursor": cursor, "order": order}
+        )
         return cast("forms.EpochPage", found)
 
     def preview_epoch(self, *, epoch: int | None = None) -> forms.EpochPreviewAnswer:
@@ -3024,11 +3228,18 @@ class Client(Calls):
         return cast("forms.RewardCorrectionAnswer", found)
 
     def list_reward_corrections(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.RewardCorrectionPage:
         """Lists slashes and adjustments in the order in which they were proposed."""
         found = self._call(
-            "GET", "/v1/reward-corrections", query={"limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/reward-corrections",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.RewardCorrectionPage", found)
 
@@ -3058,11 +3269,18 @@ class Client(Calls):
         return cast("forms.PolicyProposalAnswer", found)
 
     def list_policy_proposals(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PolicyProposalPage:
         """Lists proposals in the order in which they were made."""
         found = self._call(
-            "GET", "/v1/policies/proposals", query={"limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/policies/proposals",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PolicyProposalPage", found)
 
@@ -3221,6 +3439,7 @@ class Client(Calls):
         *,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.PolicyVersionPage:
@@ -3233,6 +3452,7 @@ class Client(Calls):
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
             },
@@ -3260,10 +3480,19 @@ class Client(Calls):
         return cast("forms.MilestoneGrantAnswer", found)
 
     def list_grants(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.MilestoneGrantPage:
         """Lists grants in the order in which they were proposed."""
-        found = self._call("GET", "/v1/grants", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/grants",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.MilestoneGrantPage", found)
 
     def propose_milestone(
@@ -3345,14 +3574,29 @@ class Client(Calls):
         return cast("forms.BreakerAnswer", found)
 
     def list_payouts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PayoutRootPage:
         """Lists payout roots in the order they were built, and the state of each."""
-        found = self._call("GET", "/v1/payouts", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/payouts",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.PayoutRootPage", found)
 
     def list_claims(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PayoutClaimPage:
         """Lists confirmed claims: your own, or those of all accounts for operators and
         auditors.
@@ -3360,7 +3604,13 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/payouts/claims",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.PayoutClaimPage", found)
 
@@ -3483,10 +3733,19 @@ class Client(Calls):
         return cast("forms.OfferWithdrawnAnswer", found)
 
     def list_auctions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AuctionPage:
         """Lists requests that take bids now, in the order in which they came."""
-        found = self._call("GET", "/v1/auctions", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/auctions",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.AuctionPage", found)
 
     def read_auction(self, lease_id: str) -> forms.AuctionAnswer:
@@ -3512,7 +3771,13 @@ class Client(Calls):
         return cast("forms.BidAnswer", found)
 
     def list_auction_bids(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.BidPage:
         """Lists the bids of a request: all for its renter and for operators, your own for a
         bidder.
@@ -3520,13 +3785,24 @@ class Client(Calls):
         found = self._call(
             "GET",
             at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.BidPage", found)
 
-    def list_bids(self, *, limit: int | None = None, cursor: str | None = None) -> forms.BidPage:
+    def list_bids(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
+    ) -> forms.BidPage:
         """Lists your bids and the state of their deposits, in order."""
-        found = self._call("GET", "/v1/bids", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/bids",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.BidPage", found)
 
     def withdraw_bid(
@@ -3642,11 +3918,25 @@ class Client(Calls):
         return cast("forms.PoolCreatedAnswer", found)
 
     def list_pools(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolPage:
         """Lists pools in order of creation."""
         found = self._call(
-            "GET", "/v1/pools", query={"account_id": account_id, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/pools",
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.PoolPage", found)
 
@@ -3677,13 +3967,19 @@ class Client(Calls):
         return cast("forms.PoolNodeAddedAnswer", found)
 
     def list_pool_nodes(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolNodePage:
         """Lists the nodes of a pool in the order in which they were added."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolNodePage", found)
 
@@ -3726,13 +4022,19 @@ class Client(Calls):
         return cast("forms.WaitingRequestPage", found)
 
     def list_pool_decisions(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolDecisionPage:
         """Lists decisions of a pool's scheduler, in order."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolDecisionPage", found)
 
@@ -3766,13 +4068,19 @@ class Client(Calls):
         return cast("forms.PoolComponentRegisteredAnswer", found)
 
     def list_components(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolComponentPage:
         """Lists the components of a pool with their health; removed ones say so."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/components", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolComponentPage", found)
 
@@ -3883,10 +4191,19 @@ class Client(Calls):
         return cast("forms.QuotaGroupAnswer", found)
 
     def list_groups(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.QuotaGroupPage:
         """Lists groups in order of creation: your own, or all for operators and auditors."""
-        found = self._call("GET", "/v1/groups", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/groups",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.QuotaGroupPage", found)
 
     def read_group(self, group_id: str) -> forms.QuotaGroupAnswer:
@@ -3991,13 +4308,19 @@ class Client(Calls):
         return cast("forms.CounterpartyAnswer", found)
 
     def list_counterparties(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.CounterpartyPage:
         """Lists the accounts that an account allows and denies, in the order of listing."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.CounterpartyPage", found)
 
@@ -4016,10 +4339,20 @@ class Client(Calls):
         state: Literal["open", "cancelled", "completed", "failed"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.JobPage:
         """Lists jobs in order of submission: your own, or all for operators and auditors."""
         found = self._call(
-            "GET", "/v1/jobs", query={"state": state, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/jobs",
+            query={
+                "state": state,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.JobPage", found)
 
@@ -4057,9 +4390,20 @@ class Client(Calls):
         )
         return cast("forms.GangAnswer", found)
 
-    def list_gangs(self, *, limit: int | None = None, cursor: str | None = None) -> forms.GangPage:
+    def list_gangs(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
+    ) -> forms.GangPage:
         """Lists gangs in order of request: your own, or all for operators and auditors."""
-        found = self._call("GET", "/v1/gangs", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/gangs",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.GangPage", found)
 
     def cancel_gang(
@@ -4098,13 +4442,18 @@ class Client(Calls):
         return cast("forms.JobScaledAnswer", found)
 
     def list_job_parts(
-        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.JobPartPage:
         """Lists the chunks or members of a job by number, each with its latest lease."""
         found = self._call(
             "GET",
             at("/v1/jobs/{job_id}/parts", job_id=job_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order},
         )
         return cast("forms.JobPartPage", found)
 
@@ -4388,6 +4737,8 @@ class Client(Calls):
         node_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.LeasePage:
@@ -4403,6 +4754,8 @@ class Client(Calls):
                 "node_id": node_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
             },
@@ -4449,35 +4802,53 @@ class Client(Calls):
         return cast("forms.LeaseAnswer", found)
 
     def list_lease_usage(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LeaseHourPage:
         """Lists GPU time of a lease, hour by hour, and time that earned nothing."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/usage", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.LeaseHourPage", found)
 
     def list_lease_charges(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LeaseChargePage:
         """Lists the cost of a lease, accrual by accrual, and the receiver of each unit."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/charges", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.LeaseChargePage", found)
 
     def list_lease_history(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LeaseFactPage:
         """Lists every fact of a lease, and the state after it."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/history", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.LeaseFactPage", found)
 
@@ -4715,13 +5086,19 @@ class Client(Calls):
         return cast("bytes", found)
 
     def list_invoices(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.InvoiceSummaryPage:
         """Lists invoices and credit notes of an account, in the order of issue."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/invoices", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.InvoiceSummaryPage", found)
 
@@ -4888,6 +5265,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.JournalLinePage:
         """Lists every movement on the account's books, in order; recorded in [from, to)."""
         found = self._call(
@@ -4900,6 +5278,7 @@ class Client(Calls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
+                "order": order,
             },
         )
         return cast("forms.JournalLinePage", found)
@@ -4934,6 +5313,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.AccountStatementAnswer:
         """Returns a statement of any period, accrued as of now or as of any moment."""
         found = self._call(
@@ -4951,6 +5331,7 @@ class Client(Calls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
+                "order": order,
             },
         )
         return cast("forms.AccountStatementAnswer", found)
@@ -5066,6 +5447,17 @@ class Client(Calls):
         found = self._call("GET", at("/v1/earnings/explain/{position}", position=position))
         return cast("forms.EarningExplanationAnswer", found)
 
+    def read_owner_part(self, node_id: str, *, price: int | None = None) -> forms.OwnerPartsAnswer:
+        """Returns the owner's part of a GPU-hour of a node, at a price or at those of its
+        offers.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/earnings/per-hour", node_id=node_id),
+            query={"price": price},
+        )
+        return cast("forms.OwnerPartsAnswer", found)
+
     def read_maturity(self, account_id: str) -> forms.EarningsMaturityAnswer:
         """Returns the earnings of an account: held back, payable, earned, and when they
         mature.
@@ -5107,13 +5499,19 @@ class Client(Calls):
         return cast("forms.EarningsForgoneAnswer", found)
 
     def list_account_cash_outs(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of an account, oldest first."""
+        """Lists the cash-outs of an account."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.CashOutPage", found)
 
@@ -5131,13 +5529,25 @@ class Client(Calls):
         return cast("forms.CashOutStateAnswer", found)
 
     def list_cash_outs(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of all accounts, oldest first."""
+        """Lists the cash-outs of all accounts."""
         found = self._call(
             "GET",
             "/v1/cash-outs",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.CashOutPage", found)
 
@@ -5252,13 +5662,19 @@ class Client(Calls):
         return cast("forms.CashOutHoldsAnswer", found)
 
     def list_payout_differences(
-        self, *, open: bool | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        open: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PayoutDifferencePage:
         """Lists differences between the processor's payouts and our cash-outs."""
         found = self._call(
             "GET",
             "/v1/cash-outs/differences",
-            query={"open": open, "limit": limit, "cursor": cursor},
+            query={"open": open, "limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PayoutDifferencePage", found)
 
@@ -5329,6 +5745,8 @@ class Client(Calls):
         state: Literal["open", "resolved"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DisputePage:
         """Lists disputes of which you are a party; all of them for operators and auditors."""
         found = self._call(
@@ -5340,6 +5758,8 @@ class Client(Calls):
                 "state": state,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.DisputePage", found)
@@ -5402,6 +5822,8 @@ class Client(Calls):
         corrects_position: int | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AdjustmentPage:
         """Lists corrections of charges that you paid or were paid, in booking order."""
         found = self._call(
@@ -5413,6 +5835,8 @@ class Client(Calls):
                 "corrects_position": corrects_position,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.AdjustmentPage", found)
@@ -5516,6 +5940,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.LogEventPage:
         """Lists facts in order."""
         found = self._call(
@@ -5532,6 +5957,7 @@ class Client(Calls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
+                "order": order,
             },
         )
         return cast("forms.LogEventPage", found)

@@ -3226,10 +3226,12 @@ class LeaseAcceptorAnswer(TypedDict):
 
 
 class LeaseAnswer(TypedDict):
-    """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
-    far. `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id`
-    and `split_label` name the session and the part of the program that a layer forwards to
-    the devices, `route_id` the network route that its traffic takes.
+    """A lease as far as it has come. `charge` and `gpu_us` are what has been billed so far,
+    each full hour and the rest at the end; `estimate`, while it runs, is what it comes to
+    by the reports received, to the second. `project_id` and `end_user_ref` are not told to
+    the provider. `remoting_session_id` and `split_label` name the session and the part of
+    the program that a layer forwards to the devices, `route_id` the network route that its
+    traffic takes.
     """
 
     lease_id: str
@@ -3310,6 +3312,7 @@ class LeaseAnswer(TypedDict):
     charge: Money
     gpu_us: str
     hours_accrued: int
+    estimate: NotRequired[LeaseEstimateAnswer]
     version: int
     position: NotRequired[int]
 
@@ -3390,6 +3393,17 @@ class LeaseClosingRequest(TypedDict):
 
     code: NotRequired[int | None]
     evidence_sha256: NotRequired[str | None]
+
+
+class LeaseEstimateAnswer(TypedDict):
+    """What a lease has used and costs so far: what is billed, and what the reports received
+    since would add. An estimate until the lease is settled; `until` is the last moment it
+    covers.
+    """
+
+    gpu_us: str
+    charge: Money
+    until: str
 
 
 class LeaseExtensionRequest(TypedDict):
@@ -5020,6 +5034,36 @@ class OfferWithdrawnAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class OwnerPartAnswer(TypedDict):
+    """Of one GPU-hour: `provider` is the owner's part. With the settlement `burn` the whole
+    charge is retired, and the owner is paid in TOKEN when the epoch is sealed.
+    """
+
+    gpu_class: str
+    price: Money
+    fee: Money
+    provider: Money
+    platform: Money
+    burn: Money
+    settlement: Literal["cash", "burn"]
+    offer_id: NotRequired[str]
+
+
+class OwnerPartsAnswer(TypedDict):
+    """`held_back_seconds`: how long what is earned now waits for disputes until it matures;
+    `destination_seconds`: how long no cash-out leaves after its destination was changed.
+    Owners of parts of the node divide `provider` among them.
+    """
+
+    node_id: str
+    tariff_version: int
+    data: list[OwnerPartAnswer]
+    held_back_seconds: int
+    cash_out_minimum: Money
+    destination_seconds: int
+    position: int
+
+
 class OwnerShareAnswer(TypedDict):
     """One owner's part of what the provider earned."""
 
@@ -5073,7 +5117,7 @@ class PaymentEventRequest(TypedDict):
 
 class PaymentModeAnswer(TypedDict):
     """Swept every UTC day: as credits to the billing account, or as cash to the
-    destination.
+    destination. `destination_is`: what a destination is here.
     """
 
     account_id: str
@@ -5081,6 +5125,7 @@ class PaymentModeAnswer(TypedDict):
     billing_account_id: str
     destination: NotRequired[str]
     destination_from: NotRequired[str]
+    destination_is: str
     position: NotRequired[int]
 
 
@@ -7379,6 +7424,7 @@ class UnbilledUsageAnswer(TypedDict):
     """Used but not accrued yet. An estimate: reports that are still under way add to it."""
 
     charge: Money
+    gpu_us: str
     leases: list[UnbilledLeaseAnswer]
     leases_left_out: int
 
@@ -7544,12 +7590,16 @@ class UsageSummaryAnswer(TypedDict):
 
 
 class UsageSummaryPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
+    """A page of a list. `unbilled_estimate`, of a period that is not over and without
+    filters: what running leases used and no group has yet, because each full hour is billed
+    when it ends.
+    """
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
     data: list[UsageSummaryAnswer]
+    unbilled_estimate: NotRequired[UnbilledUsageAnswer]
 
 
 class UseDivisionAnswer(TypedDict):

@@ -31,7 +31,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, Limit
 from api.door.positions import POSITION, ReadAsOf
 from api.parties.webhook_sender import of_the_renter
 from ledger.log.lanes import lane_of
@@ -102,6 +102,7 @@ class LogKeyAnswer(AnswerModel):
 def list_events(
     call: Caller,
     as_of: ReadAsOf,
+    order: ByNumber,
     party: Party = None,
     topic: TopicQuery = None,
     from_: FromQuery = None,
@@ -115,15 +116,19 @@ def list_events(
     Filters: party, type, recorded in [from, to), and positions in [from_position, to_position). A
     party reads its own facts.
     """
-    place = call.place(cursor, [(from_position or 1) - 1])
+    first = (from_position or 1) - 1
+    place = call.place(cursor, [first], order)
+    newest = place.way.newest
     with call.read(AUDIT_INDEX, as_of=as_of) as view:
         until = place.first_position or (view.position if view.as_of is None else view.as_of)
         if to_position is not None:
             until = min(until, to_position - 1)
+        after = first if newest else place.after[0]
+        until = min(until, place.after[0] - 1) if newest else until
         own = call.principal.only
         if own is not None and party not in (None, own):
             rows = _of_both(
-                view.connection, own, party, topic, from_, to, place.after[0], until, limit + 1
+                view.connection, own, party, topic, from_, to, after, until, newest, limit + 1
             )
         else:
             rows = audit_index.read_events(
@@ -132,8 +137,9 @@ def list_events(
                 topic=topic,
                 from_us=from_,
                 to_us=to,
-                after=place.after[0],
+                after=after,
                 until_position=until,
+                newest=newest,
                 limit=limit + 1,
             )
         return call.page(
@@ -150,6 +156,7 @@ def _of_both(
     to_us: int | None,
     after: int,
     until: int,
+    newest: bool,
     limit: int,
 ) -> list[audit_index.Event]:
     """Facts that name the caller and the party asked for; reads on until the page is full."""
@@ -163,13 +170,15 @@ def _of_both(
             to_us=to_us,
             after=after,
             until_position=until,
+            newest=newest,
             limit=_STRIDE,
         )
         allowed = _naming(connection, own, [row.position for row in rows])
         found.extend(row for row in rows if row.position in allowed)
         if len(rows) < _STRIDE:
             break
-        after = rows[-1].position
+        after = after if newest else rows[-1].position
+        until = rows[-1].position - 1 if newest else until
     return found[:limit]
 
 

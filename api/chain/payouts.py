@@ -25,7 +25,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.epochs.epochs import payout_bytes
 from api.parties.accounts import visible
 from contracts import manifest
@@ -94,25 +94,34 @@ class PayoutProofAnswer(AnswerModel):
 
 
 @resource.get("/v1/payouts", everybody(), page_of(PayoutRootAnswer), problems=["cursor_invalid"])
-def list_payouts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_payouts(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists payout roots in the order they were built, and the state of each."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(EPOCHS) as view:
-        rows = epochs.read_roots(view.connection, after=place.after[0], limit=limit + 1)
+        rows = epochs.read_roots(
+            view.connection, after=place.after[0], way=place.way, limit=limit + 1
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _root)
 
 
 @resource.get("/v1/payouts/claims", READ, page_of(PayoutClaimAnswer), problems=["cursor_invalid"])
 def list_claims(
-    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists confirmed claims: your own, or those of all accounts for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(EPOCHS) as view:
         rows = epochs.read_claims(
             view.connection,
             account_id=call.principal.among(account_id),
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _claim)

@@ -28,7 +28,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.door.second_person import checked
 from domain.corrections.late_usage import BillLateUsage
 from domain.corrections.reasons import CorrectionsReason
@@ -170,6 +170,7 @@ def create_late_usage_adjustment(body: LateUsageAdjustmentRequest, call: Caller)
 @resource.get("/v1/adjustments", READ, page_of(AdjustmentAnswer), problems=["cursor_invalid"])
 def list_adjustments(
     call: Caller,
+    order: InOrder,
     lease_id: LeaseQuery = None,
     volume_id: VolumeQuery = None,
     corrects_position: CorrectsQuery = None,
@@ -177,7 +178,7 @@ def list_adjustments(
     cursor: Cursor = None,
 ) -> Response:
     """Lists corrections of charges that you paid or were paid, in booking order."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(DISPUTES) as view:
         rows = disputes.read_adjustments(
             view.connection,
@@ -186,6 +187,7 @@ def list_adjustments(
             volume_id=volume_id,
             corrects_position=corrects_position,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(

@@ -29,7 +29,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.door.second_person import checked
 from domain.chain.reasons import ChainReason
 from domain.corrections.dispute import (
@@ -278,6 +278,7 @@ def open_dispute(body: DisputeRequest, call: Caller) -> Response:
 @resource.get("/v1/disputes", READ, page_of(DisputeAnswer), problems=["cursor_invalid"])
 def list_disputes(
     call: Caller,
+    order: InOrder,
     lease_id: LeaseQuery = None,
     volume_id: VolumeQuery = None,
     state: Annotated[Literal["open", "resolved"] | None, Query()] = None,
@@ -285,7 +286,7 @@ def list_disputes(
     cursor: Cursor = None,
 ) -> Response:
     """Lists disputes of which you are a party; all of them for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(DISPUTES) as view:
         rows = disputes.read_disputes(
             view.connection,
@@ -294,6 +295,7 @@ def list_disputes(
             volume_id=volume_id,
             is_open=None if state is None else state == "open",
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Protocol, TypeVar
@@ -26,7 +26,7 @@ from api.door.errors import Problem
 from api.door.idempotency import fingerprint
 from api.door.models import AnswerModel, FactAnswer
 from api.door.operation import Operation
-from api.door.paging import Place, next_link
+from api.door.paging import LAST, Cursors, Order, Place, next_link
 from api.door.positions import AsOf
 from api.door.preconditions import read_if_match
 from api.process import secret_files
@@ -39,8 +39,10 @@ from domain.stream import Change, S, Stream, World, derive_id
 from ledger.beside import secret_salts
 from ledger.log.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore, StateOf
 from projections import runner, tables
+from projections.income import statements
 from projections.metering.resources import RESOURCES
 from projections.metering.usage import USAGE
+from projections.read import Way
 from projections.runner import Connection, Projection
 
 T = TypeVar("T")
@@ -289,11 +291,23 @@ class Call:
             raise errors.problem("as_of_unsupported", f"the log ends at {head}")
         return as_of.position
 
-    def place(self, cursor: str | None, zero: list[Any]) -> Place:
-        """Where a page begins. Raises Problem: 400 cursor_invalid."""
-        return self.request.app.state.cursors.read(  # type: ignore[no-any-return]
-            self.request, self.principal.name, cursor, zero
-        )
+    def place(self, cursor: str | None, zero: list[Any], order: Order | None = None) -> Place:
+        """Where a page begins, and in which direction it reads. Raises Problem: 400
+        cursor_invalid.
+        """
+        newest = order is not None and order.newest
+        start = [LAST, *zero[1:]] if newest else zero
+        cursors: Cursors = self.request.app.state.cursors
+        place = cursors.read(self.request, self.principal.name, cursor, start)
+        return place if order is None else replace(place, way=self._way(order))
+
+    def _way(self, order: Order) -> Way:
+        """`since` is a moment of recording: what came before it has a lower position."""
+        if order.since_us is None:
+            return Way(order.newest)
+        with self.service.connection() as connection:
+            before = statements.read_position_at(connection, order.since_us - 1)
+        return Way(order.newest, before)
 
     def page(
         self,

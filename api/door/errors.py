@@ -6,6 +6,7 @@ has changed nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -220,12 +221,26 @@ def of_validation(error: RequestValidationError) -> Problem:
     for broken in error.errors()[:ERRORS_MAX]:
         malformed = malformed or broken["type"] in ("json_invalid", "bytes_invalid")
         where = [_escaped(part) for part in broken["loc"] if part != "body"]
-        rule = str(broken["msg"]).removeprefix("Value error, ")
+        rule = _rule(broken)
         found.append({"pointer": "#/" + "/".join(where), "detail": rule})
     if malformed:
         return Problem(400, "malformed_json", "the body is not JSON", errors=tuple(found))
     first = f"{found[0]['pointer']}: {found[0]['detail']}" if found else "a field breaks its rule"
     return Problem(422, "invalid", first, errors=tuple(found))
+
+
+_ID = re.compile(r"\^([a-z]+)_\[0-9A-Za-z\]\{1,64\}\$")
+
+
+def _rule(broken: Mapping[str, Any]) -> str:
+    """The broken rule in words; of a pattern that is no id of ours, with the pattern."""
+    if broken["type"] != "string_pattern_mismatch":
+        return str(broken["msg"]).removeprefix("Value error, ")
+    pattern = str(broken["ctx"]["pattern"])
+    of_id = _ID.fullmatch(pattern)
+    if of_id is not None:
+        return f"an id begins with {of_id[1]}_ and goes on with letters and digits: copy it again"
+    return f"does not have the form that is needed here, {pattern}"
 
 
 def _escaped(part: object) -> str:

@@ -1,9 +1,12 @@
 """Lists, page by page: opaque cursors that only this server can make.
 
     pages joined == the list at the first page's position        where the source keeps history
+    the list with order=desc == the list with order=asc, reversed
 
-A cursor seals version, principal, filters, the last key and the first page's position with an
-HMAC: changed, or used by somebody else or with other filters, it is refused. No offsets, no totals.
+A cursor seals version, principal, filters and order, the last key and the first page's position
+with an HMAC: changed, or used by another caller, with other filters or in the other direction, it
+is refused. No offsets, no totals. `order=asc` is the default: what is written while a reader walks
+comes at the end. `since` leaves what the log recorded before a moment.
 """
 
 from __future__ import annotations
@@ -14,15 +17,16 @@ import hashlib
 import hmac
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
-from fastapi import Query
+from fastapi import Depends, Query
 from starlette.requests import Request
 
 from api.door.errors import Problem
-from api.door.models import Digits
+from api.door.models import Digits, MomentQuery
 from api.process import secret_files
+from projections.read import OLDEST, Way
 
 LIST_LIMIT = 50
 LIMIT_MAX = 500
@@ -34,6 +38,41 @@ Cursor = Annotated[
     str | None,
     Query(min_length=1, max_length=2_000, description="`next_cursor` of the page before"),
 ]
+LAST = 2**62
+"""Above every key of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a caller asks of a list by position: its direction, and from when on."""
+
+    newest: bool = False
+    since_us: int | None = None
+
+
+def _order(
+    order: Annotated[
+        Literal["asc", "desc"], Query(description="`desc`: the newest first.")
+    ] = "asc",
+    since: Annotated[
+        MomentQuery, Query(description="Only what was recorded from this moment on.")
+    ] = None,
+) -> Order:
+    return Order(order == "desc", since)
+
+
+def _direction(
+    order: Annotated[
+        Literal["asc", "desc"], Query(description="`desc`: the highest first.")
+    ] = "asc",
+) -> Order:
+    return Order(order == "desc")
+
+
+InOrder = Annotated[Order, Depends(_order)]
+"""Of a list in the order of the log."""
+ByNumber = Annotated[Order, Depends(_direction)]
+"""Of a list by a number of its own, such as an epoch: it has no moment to begin at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +81,7 @@ class Place:
 
     after: list[Any]
     first_position: int | None
+    way: Way = OLDEST
 
 
 class Cursors:

@@ -27,7 +27,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, Limit
 from api.door.positions import POSITION
 from api.epochs.files import clients_path, epoch_path
 from api.epochs.payout_files import payout_path
@@ -129,11 +129,15 @@ class EpochRewardAnswer(AnswerModel):
 
 
 @resource.get("/v1/epochs", everybody(), page_of(EpochAnswer), problems=["cursor_invalid"])
-def list_epochs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_epochs(
+    call: Caller, order: ByNumber, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists epochs in order."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(EPOCHS) as view:
-        rows = epochs.read_epochs(view.connection, after=place.after[0], limit=limit + 1)
+        rows = epochs.read_epochs(
+            view.connection, after=place.after[0], way=place.way, limit=limit + 1
+        )
         return call.page(view, place, rows, limit, lambda row: [row.epoch], _epoch)
 
 

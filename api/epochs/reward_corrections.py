@@ -28,7 +28,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.epochs import closing as settlement
 from domain.authority.reasons import AuthorityReason
 from domain.authority.register import GOVERNORS
@@ -267,12 +267,14 @@ def credited_chunk(ledger: Ledger, epoch: int, account_id: str) -> tuple[int, tu
     problems=["cursor_invalid"],
 )
 def list_reward_corrections(
-    call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
     """Lists slashes and adjustments in the order in which they were proposed."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(REWARDS) as view:
-        rows = rewards.read_corrections(view.connection, after=place.after[0], limit=limit + 1)
+        rows = rewards.read_corrections(
+            view.connection, after=place.after[0], way=place.way, limit=limit + 1
+        )
         world = call.service.ledger.world()
         return call.page(
             view, place, rows, limit, lambda row: [row.position], lambda row: _told(row, world)

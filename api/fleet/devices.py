@@ -30,7 +30,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.constraints import MigStart, Mode
 from domain.fleet.device import DeviceState, ReshapeDevice, device_stream
 from domain.fleet.provider import provider_stream
@@ -115,6 +115,7 @@ class DeviceAnswer(AnswerModel):
 @resource.get("/v1/devices", READ, page_of(DeviceAnswer), problems=["cursor_invalid"])
 def list_devices(
     call: Caller,
+    order: InOrder,
     node_id: NodeQuery = None,
     region_id: RegionQuery = None,
     limit: Limit = LIST_LIMIT,
@@ -123,7 +124,7 @@ def list_devices(
     """Lists devices in order of registration: your own, those of nodes that you own a part of and
     of regions that you administer, or all for operators and auditors.
     """
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET) as view:
         rows = fleet.read_devices(
             view.connection,
@@ -131,6 +132,7 @@ def list_devices(
             region_id=region_id,
             account_id=call.principal.only,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _device)

@@ -25,7 +25,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.providers import own_provider
 from domain.fleet.kinds import SEED, ClassModel, RegisterResourceKind
 from domain.fleet.licence import SEATS_MAX, GrantLicence, RevokeLicence, licence_stream
@@ -316,18 +316,20 @@ def grant_licence(body: LicenceRequest, call: Caller) -> Response:
 )
 def list_licences(
     call: Caller,
+    order: InOrder,
     provider_id: ProviderQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists licences in the order of their grant: your own, or all for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET) as view:
         rows = supply.read_licences(
             view.connection,
             provider_id=provider_id,
             account_id=call.principal.only,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _licence)

@@ -26,7 +26,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.nodes import NodeStateAnswer, may_manage, may_run, node_state, visible_node
 from api.fleet.providers import visible_region
 from domain.fleet.growth import growth_stream
@@ -152,14 +152,18 @@ def cancel_maintenance(
     problems=[FleetReason.NODE_UNKNOWN, "cursor_invalid"],
 )
 def list_maintenances(
-    node_id: NodeInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    node_id: NodeInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the announced maintenance of a node, in order. Renters may read it before they rent."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET) as view:
         visible_node(call, view, node_id, to_renters=True)
         rows = supply.read_maintenance(
-            view.connection, node_id, after=place.after[0], limit=limit + 1
+            view.connection, node_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(
             view,

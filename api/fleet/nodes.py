@@ -32,7 +32,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.constraints import CapacityClass
 from api.fleet.node_signatures import fingerprint
 from api.fleet.node_specs import (
@@ -463,6 +463,7 @@ def report_specs(node_id: NodeInPath, body: NodeSpecsRequest, call: Caller) -> R
 @resource.get("/v1/nodes", READ, page_of(NodeAnswer), problems=["cursor_invalid"])
 def list_nodes(
     call: Caller,
+    order: InOrder,
     provider_id: ProviderQuery = None,
     region_id: RegionQuery = None,
     account_id: AccountQuery = None,
@@ -471,7 +472,7 @@ def list_nodes(
     cursor: Cursor = None,
 ) -> Response:
     """Lists nodes in order of joining: your own, or all for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET, USAGE) as view:
         rows = fleet.read_nodes(
             view.connection,
@@ -480,6 +481,7 @@ def list_nodes(
             account_id=call.principal.among(account_id),
             phase=phase,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         heard = fleet.read_last_heard(view.connection, [row.node_id for row in rows])

@@ -27,7 +27,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.process import founding
 from domain.fleet.condition import OFFLINE_AFTER_US, state_of
 from domain.fleet.provider import (
@@ -275,15 +275,20 @@ def register_provider(body: ProviderRequest, call: Caller) -> Response:
 
 @resource.get("/v1/providers", READ, page_of(ProviderAnswer), problems=["cursor_invalid"])
 def list_providers(
-    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists providers in order of registration: your own, or all for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET) as view:
         rows = fleet.read_providers(
             view.connection,
             account_id=call.principal.among(account_id),
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _provider)
@@ -352,18 +357,20 @@ def open_region(body: RegionRequest, call: Caller) -> Response:
 @resource.get("/v1/regions", READ, page_of(RegionAnswer), problems=["cursor_invalid"])
 def list_regions(
     call: Caller,
+    order: InOrder,
     provider_id: ProviderQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists regions in order of opening: your own, or all for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET) as view:
         rows = fleet.read_regions(
             view.connection,
             provider_id=provider_id,
             account_id=call.principal.only,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         policies = supply.read_policies(view.connection, [row.region_id for row in rows])
@@ -465,14 +472,22 @@ def _words(words: list[str] | None) -> tuple[str, ...] | None:
     problems=[FleetReason.REGION_UNKNOWN, "cursor_invalid"],
 )
 def list_region_nodes(
-    region_id: RegionInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    region_id: RegionInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the nodes of a region in order of joining."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET, USAGE) as view:
         visible_region(call, view.connection, region_id)
         rows = fleet.read_nodes(
-            view.connection, region_id=region_id, after=place.after[0], limit=limit + 1
+            view.connection,
+            region_id=region_id,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         heard = fleet.read_last_heard(view.connection, [row.node_id for row in rows])
         return call.page(

@@ -28,7 +28,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.parties.accounts import own, visible
 from domain.funds.budget import ACCOUNT, SetBudget, budget_of, left_this_month, month_at, target_of
 from domain.funds.funding import EndPayer, SetPayer, funding_of, sources_of
@@ -237,14 +237,18 @@ def fund_account(account_id: AccountInPath, body: FundedAccountRequest, call: Ca
     problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_funded_accounts(
-    account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    account_id: AccountInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the accounts that an account pays for or paid for."""
     visible(call.principal, account_id)
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FUNDING) as view:
         rows = funding.read_funded(
-            view.connection, account_id, after=place.after[0], limit=limit + 1
+            view.connection, account_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         world = call.service.ledger.world()
 

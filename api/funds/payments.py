@@ -32,7 +32,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.door.second_person import checked
 from api.funds.payment_events import commands_of
 from api.funds.reversals import reversing
@@ -263,16 +263,24 @@ def _state_told(
     problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_payments(
-    account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    account_id: AccountInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists payments of an account, in order of starting."""
     visible(call.principal, account_id)
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(ACCESS, PAYMENTS) as view:
         if access.read_account(view.connection, account_id) is None:
             raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
         rows = payments.read_payments(
-            view.connection, account_id=account_id, after=place.after[0], limit=limit + 1
+            view.connection,
+            account_id=account_id,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _row_told)
 

@@ -23,7 +23,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from domain.funds.promotion import (
     PRIORITY_MAX,
     PROGRAM,
@@ -149,12 +149,14 @@ def open_promotion(body: PromotionRequest, call: Caller) -> Response:
 
 
 @resource.get("/v1/promotions", READ, page_of(PromotionAnswer), problems=["cursor_invalid"])
-def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_promotions(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists programs in order of opening, to the operator and auditors."""
-    place, sees = call.place(cursor, [0]), call.principal.sees_all
+    place, sees = call.place(cursor, [0], order), call.principal.sees_all
     with call.read(FUNDING) as view:
         after = place.after[0]
-        found = funding.read_programs(view.connection, after=after, limit=limit + 1)
+        found = funding.read_programs(view.connection, after=after, way=place.way, limit=limit + 1)
         rows = found if sees else []
         return call.page(view, place, rows, limit, lambda row: [row.position], _program)
 
@@ -242,17 +244,26 @@ def grant_promotion(program: ProgramInPath, body: PromotionGrantRequest, call: C
     problems=[FundsReason.PROMOTION_UNKNOWN, "cursor_invalid"],
 )
 def list_promotion_grants(
-    program: ProgramInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    program: ProgramInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the grants of a program, account by account; to a party its own."""
-    place, only = call.place(cursor, [0]), call.principal.only
+    place, only = call.place(cursor, [0], order), call.principal.only
     with call.read(FUNDING) as view:
         own = funding.read_promotions(view.connection, account_id=only, program=program, limit=1)
         is_there = funding.read_program(view.connection, program) is not None
         if not is_there or not (own or call.principal.sees_all):
             raise Refused(FundsReason.PROMOTION_UNKNOWN, program=program)
         rows = funding.read_promotions(
-            view.connection, account_id=only, program=program, after=place.after[0], limit=limit + 1
+            view.connection,
+            account_id=only,
+            program=program,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _grant)
 

@@ -28,7 +28,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from domain.authority.reasons import AuthorityReason
 from domain.authority.register import GOVERNORS, Register
 from domain.funds.reasons import FundsReason
@@ -291,11 +291,15 @@ def accept_grant(grant_id: GrantInPath, body: GrantAcceptanceRequest, call: Call
 
 
 @resource.get("/v1/grants", everybody(), page_of(MilestoneGrantAnswer), problems=["cursor_invalid"])
-def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_grants(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists grants in the order in which they were proposed."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FUNDING) as view:
-        rows = funding.read_grants(view.connection, after=place.after[0], limit=limit + 1)
+        rows = funding.read_grants(
+            view.connection, after=place.after[0], way=place.way, limit=limit + 1
+        )
         market = call.service.ledger.market
         register = market.state_of(GOVERNORS)
         return call.page(

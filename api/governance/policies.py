@@ -41,7 +41,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, InOrder, Limit
 from api.door.positions import ReadAsOf
 from domain.authority.reasons import AuthorityReason
 from domain.authority.register import GOVERNORS
@@ -452,12 +452,14 @@ def schedule_policy_proposal(
     problems=["cursor_invalid"],
 )
 def list_policy_proposals(
-    call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
     """Lists proposals in the order in which they were made."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(POLICIES) as view:
-        rows = policies.read_proposals(view.connection, after=place.after[0], limit=limit + 1)
+        rows = policies.read_proposals(
+            view.connection, after=place.after[0], way=place.way, limit=limit + 1
+        )
         world = call.service.ledger.world()
         return call.page(
             view,
@@ -501,13 +503,13 @@ def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Respons
     problems=["cursor_invalid", "as_of_unsupported"],
 )
 def list_policies(
-    call: Caller, as_of: ReadAsOf, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller, order: ByNumber, as_of: ReadAsOf, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
     """Lists every version of the policy, oldest first, as known now or at a moment of the past."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(POLICIES, as_of=as_of) as view:
         rows = policies.read_policies(
-            view.connection, as_of=view.as_of, after=place.after[0], limit=limit + 1
+            view.connection, as_of=view.as_of, after=place.after[0], way=place.way, limit=limit + 1
         )
         in_force = _in_force(view.connection, view.as_of)
         told = _versions(call)

@@ -27,7 +27,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, parse_moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, Limit
 from api.door.positions import ReadAsOf
 from api.parties.accounts import visible
 from domain.parties.reasons import PartiesReason
@@ -150,6 +150,7 @@ def list_journal(
     account_id: AccountInPath,
     call: Caller,
     as_of: ReadAsOf,
+    order: ByNumber,
     from_: FromQuery = None,
     to: MomentQuery = None,
     limit: Limit = LIST_LIMIT,
@@ -157,7 +158,7 @@ def list_journal(
 ) -> Response:
     """Lists every movement on the account's books, in order; recorded in [from, to)."""
     visible(call.principal, account_id)
-    place = call.place(cursor, [0, ""])
+    place = call.place(cursor, [0, ""], order)
     with call.read(ACCESS, STATEMENTS, as_of=as_of) as view:
         _existing(view, account_id)
         until = [one for one in (view.as_of, place.first_position) if one is not None]
@@ -168,6 +169,7 @@ def list_journal(
             to_us=to,
             as_of_position=min(until, default=None),
             after=(place.after[0], place.after[1]),
+            newest=place.way.newest,
             limit=limit + 1,
         )
         return call.page(

@@ -6,11 +6,13 @@ made by bank transfer. Everything that leaves is decided in `domain/income/cash_
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
 from pydantic import Field
 
+from api.door import errors
 from api.door.amounts import Money, credits_, credits_or_none, money
 from api.door.auth import with_scope
 from api.door.call import After, Call, Caller
@@ -31,9 +33,10 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit, Order
 from api.door.second_person import checked
 from api.parties.accounts import own, visible
+from api.processors.configured import DESTINATIONS
 from domain.duration import SECOND_US
 from domain.funds.reasons import FundsReason
 from domain.income.cash_out import (
@@ -155,13 +158,16 @@ class EarningsMaturityAnswer(AnswerModel):
 
 
 class PaymentModeAnswer(AnswerModel):
-    """Swept every UTC day: as credits to the billing account, or as cash to the destination."""
+    """Swept every UTC day: as credits to the billing account, or as cash to the destination.
+    `destination_is`: what a destination is here.
+    """
 
     account_id: AccountId
     mode: Literal["credits", "cash"]
     billing_account_id: AccountId
     destination: Destination | None = None
     destination_from: Told_at | None = None
+    destination_is: str
     position: Position | None = None
 
 
@@ -244,7 +250,7 @@ def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
     visible(call.principal, account_id)
     _existing(call, account_id)
     with call.read(MONEY_OUT) as view:
-        return call.answer(view, _mode(account_id, After.now(call.service)))
+        return call.answer(view, _mode(call, account_id, After.now(call.service)))
 
 
 @resource.post(
@@ -262,6 +268,7 @@ def set_payment_mode(account_id: AccountInPath, body: PaymentModeRequest, call: 
 
     def commands() -> SetPaymentMode:
         own(call.principal, account_id)
+        _check_destination(call, body.destination)
         return SetPaymentMode(
             account_id=account_id,
             mode=body.mode,
@@ -271,10 +278,18 @@ def set_payment_mode(account_id: AccountInPath, body: PaymentModeRequest, call: 
             at_us=call.now_us,
         )
 
-    return call.record(commands, lambda after: _mode(account_id, after))
+    return call.record(commands, lambda after: _mode(call, account_id, after))
 
 
-def _mode(account_id: str, after: After) -> PaymentModeAnswer:
+def _check_destination(call: Call, destination: str | None) -> None:
+    """Raises Problem: 422 invalid, where the processor knows no account by such a name."""
+    form, what = DESTINATIONS[call.service.payout_processor.name]
+    if destination is not None and re.fullmatch(form, destination) is None:
+        rule = f"a destination is {what}"
+        raise errors.problem("invalid", f"#/destination: {rule}")
+
+
+def _mode(call: Call, account_id: str, after: After) -> PaymentModeAnswer:
     state = after.state(earnings_stream(account_id))
     mode: Any = state.mode
     return PaymentModeAnswer(
@@ -283,6 +298,7 @@ def _mode(account_id: str, after: After) -> PaymentModeAnswer:
         billing_account_id=state.billing_account_id or account_id,
         destination=state.destination,
         destination_from=moment_or_none(state.destination_from_us or None),
+        destination_is=DESTINATIONS[call.service.payout_processor.name][1],
     )
 
 
@@ -390,27 +406,41 @@ class CashOutHoldsAnswer(AnswerModel):
     problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_account_cash_outs(
-    account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    account_id: AccountInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
-    """Lists the cash-outs of an account, oldest first."""
+    """Lists the cash-outs of an account."""
     visible(call.principal, account_id)
     _existing(call, account_id)
-    return _page(call, account_id, limit, cursor)
+    return _page(call, account_id, order, limit, cursor)
 
 
 @resource.get("/v1/cash-outs", OPERATE, page_of(CashOutAnswer), problems=["cursor_invalid"])
 def list_cash_outs(
-    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
-    """Lists the cash-outs of all accounts, oldest first."""
-    return _page(call, call.principal.among(account_id), limit, cursor)
+    """Lists the cash-outs of all accounts."""
+    return _page(call, call.principal.among(account_id), order, limit, cursor)
 
 
-def _page(call: Call, account_id: str | None, limit: int, cursor: str | None) -> Response:
-    place = call.place(cursor, [0])
+def _page(
+    call: Call, account_id: str | None, order: Order, limit: int, cursor: str | None
+) -> Response:
+    place = call.place(cursor, [0], order)
     with call.read(MONEY_OUT) as view:
         rows = money_out.read_cash_outs(
-            view.connection, account_id=account_id, after=place.after[0], limit=limit + 1
+            view.connection,
+            account_id=account_id,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _cash_out)
 
@@ -623,13 +653,17 @@ class PayoutDifferenceNoteRequest(RequestModel):
     problems=["cursor_invalid"],
 )
 def list_payout_differences(
-    call: Caller, is_open: OpenQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    is_open: OpenQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists differences between the processor's payouts and our cash-outs."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(MONEY_OUT) as view:
         rows = money_out.read_differences(
-            view.connection, is_open=is_open, after=place.after[0], limit=limit + 1
+            view.connection, is_open=is_open, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _difference)
 

@@ -31,7 +31,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.door.positions import POSITION
 from api.income import invoice_paper, invoicing, issuer
 from api.income.invoicing import VIEWS
@@ -215,15 +215,19 @@ class BillingDetailsAnswer(AnswerModel):
     problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_invoices(
-    account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    account_id: AccountInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists invoices and credit notes of an account, in the order of issue."""
     visible(call.principal, account_id)
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(ACCESS, INVOICES) as view:
         _existing(view, account_id)
         rows = invoices.read_documents(
-            view.connection, account_id, after=place.after[0], limit=limit + 1
+            view.connection, account_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _summary)
 

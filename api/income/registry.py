@@ -9,6 +9,7 @@ from api.income import (
     earnings,
     exports,
     invoices,
+    owner_part,
     region_shares,
     statement_lines,
     statements,
@@ -27,6 +28,7 @@ RESOURCES: tuple[Resource, ...] = (
     statements.resource,
     statement_lines.resource,
     earnings.resource,
+    owner_part.resource,
     cash_outs.resource,
 )
 TIMERS: tuple[Timer, ...] = (

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from api.door.amounts import Money, SignedMoney, Units, credits_
 from api.door.auth import with_scope
-from api.door.call import Call, Caller, View
+from api.door.call import Caller, View
 from api.door.models import (
     AccountId,
     AccountInPath,
@@ -34,9 +34,9 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, Limit
 from api.door.positions import ReadAsOf
-from api.metering.unbilled import unbilled
+from api.metering.unbilled import UnbilledUsageAnswer, not_billed
 from api.parties.accounts import visible
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
@@ -44,7 +44,6 @@ from projections.corrections import agreed
 from projections.corrections.disputes import DISPUTES
 from projections.income import movements, statements
 from projections.income.movements import MOVEMENTS
-from projections.lease import leases
 from projections.lease.countersigned import COUNTERSIGNED
 from projections.lease.leases import LEASES
 from projections.metering import usage
@@ -55,7 +54,6 @@ from projections.parties.access import ACCESS
 resource = Resource("statements")
 
 READ = with_scope("account", "billing:read", "operator")
-LIVE_LEASES_MAX = 200
 """So many running leases are estimated in one answer; how many more there are is told."""
 GROUPS_MAX = 500
 
@@ -134,26 +132,6 @@ class StatementUsageAnswer(AnswerModel):
     groups_left_out: bool
 
 
-class UnbilledLeaseAnswer(AnswerModel):
-    """What accruing one lease now would charge, from the reports received so far."""
-
-    lease_id: LeaseId
-    accrued_until: Told_at
-    until: Told_at
-    gpu_us: Units
-    charge: Money
-    lane: Annotated[int, Field(ge=0, le=63)]
-    usage_position: Count
-
-
-class UnbilledUsageAnswer(AnswerModel):
-    """Used but not accrued yet. An estimate: reports that are still under way add to it."""
-
-    charge: Money
-    leases: list[UnbilledLeaseAnswer]
-    leases_left_out: Count
-
-
 class AccountStatementAnswer(AnswerModel):
     """A statement of any period, as of any moment. `kinds` are the sums of all lines, whatever the
     page; `lines` is one page of them.
@@ -186,6 +164,7 @@ def read_account_statement(
     account_id: AccountInPath,
     call: Caller,
     as_of: ReadAsOf,
+    order: ByNumber,
     from_: FromQuery = None,
     to: MomentQuery = None,
     kind: KindQuery = None,
@@ -203,7 +182,7 @@ def read_account_statement(
     account.
     """
     visible(call.principal, account_id)
-    place = call.place(cursor, [0, ""])
+    place = call.place(cursor, [0, ""], order)
     filters = {"client_id": client_id, "project_id": project_id, "end_user_ref": end_user_ref}
     with_usage = by is not None or any(one is not None for one in filters.values())
     is_now = as_of.is_now and cursor is None and (to is None or to > call.now_us)
@@ -222,6 +201,7 @@ def read_account_statement(
             kind=kind,
             **filters,
             after=(place.after[0], place.after[1]),
+            newest=place.way.newest,
             limit=limit + 1,
         )
         lines, more, headers = call.cut(
@@ -233,7 +213,9 @@ def read_account_statement(
                 mode="json", exclude_none=True
             )
         if is_now:
-            told["unbilled_estimate"] = _unbilled(call, view, account_id).model_dump(mode="json")
+            told["unbilled_estimate"] = not_billed(
+                call.service.ledger, view.connection, account_id, call.now_us
+            ).model_dump(mode="json")
         for name, at_us in (("from", from_), ("to", to), ("as_of", as_of.at_us)):
             told |= {} if at_us is None else {name: moment(at_us)}
         return call.answer(view, told, headers)
@@ -296,27 +278,6 @@ def _usage(
         disputed_gpu_us=str(said.disputed),
         groups=[_group(each) for each in groups[:GROUPS_MAX]],
         groups_left_out=len(groups) > GROUPS_MAX,
-    )
-
-
-def _unbilled(call: Call, view: View, account_id: str) -> UnbilledUsageAnswer:
-    ids = leases.read_live_leases(view.connection, account_id)
-    found = unbilled(call.service.ledger, view.connection, ids[:LIVE_LEASES_MAX], call.now_us)
-    return UnbilledUsageAnswer(
-        charge=credits_(sum(each.accrued.charge_new.units for each in found)),
-        leases=[
-            UnbilledLeaseAnswer(
-                lease_id=each.accrued.lease_id,
-                accrued_until=moment(each.lease.accrued_until_us),
-                until=moment(each.accrued.until_us),
-                gpu_us=str(each.accrued.gpu_us_new),
-                charge=credits_(each.accrued.charge_new.units),
-                lane=each.accrued.lane,
-                usage_position=each.accrued.usage_position,
-            )
-            for each in found
-        ],
-        leases_left_out=max(0, len(ids) - LIVE_LEASES_MAX),
     )
 
 

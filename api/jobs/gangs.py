@@ -27,7 +27,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.jobs.jobs import EXAMPLE, JobRequest, own_job
 from api.market.matching import MATCH_AGAIN, pool_of_spec
 from api.market.placing import BID_FOR, IN_ONE_APPEND, has_waiting, keeps_queue, wait
@@ -273,12 +273,18 @@ def cancel_gang(gang_id: GangInPath, body: EmptyRequest, call: Caller) -> Respon
 
 
 @resource.get("/v1/gangs", READ, page_of(GangAnswer), problems=["cursor_invalid"])
-def list_gangs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_gangs(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists gangs in order of request: your own, or all for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(POOLS) as view:
         rows = pools.read_gangs(
-            view.connection, account_id=call.principal.only, after=place.after[0], limit=limit + 1
+            view.connection,
+            account_id=call.principal.only,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(
             view, place, rows, limit, lambda row: [row.position], lambda row: _gang(call, row)

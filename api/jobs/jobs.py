@@ -31,7 +31,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.constraints import NodeDemandsForm, demands_told
 from api.market.explanations import JobQuoteAnswer, LeaseMatchAnswer, match_told, quote_told
 from api.market.matching import Wish, look, require_possible, room_of, wish_of
@@ -415,18 +415,20 @@ def region_of(call: Call, attached: Attached) -> str | None:
 @resource.get("/v1/jobs", READ, page_of(JobAnswer), problems=["cursor_invalid"])
 def list_jobs(
     call: Caller,
+    order: InOrder,
     state: JobStateName | None = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists jobs in order of submission: your own, or all for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(LEASES) as view:
         rows = leases.read_jobs(
             view.connection,
             account_id=call.principal.only,
             state=state,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _job)

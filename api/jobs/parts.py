@@ -36,7 +36,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, Limit
 from api.jobs.jobs import READ, WRITE, own_job
 from api.market.matching import MATCH_AGAIN
 from api.market.placing import placed
@@ -257,13 +257,19 @@ def scale_job(job_id: JobInPath, body: JobScaleRequest, call: Caller) -> Respons
     problems=[TrustReason.JOB_UNKNOWN, "cursor_invalid"],
 )
 def list_job_parts(
-    job_id: JobInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    job_id: JobInPath,
+    call: Caller,
+    order: ByNumber,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the chunks or members of a job by number, each with its latest lease."""
-    place = call.place(cursor, [-1])
+    place = call.place(cursor, [-1], order)
     with call.read(LEASES) as view:
         _require_visible(call, view.connection, job_id)
-        rows = leases.read_parts(view.connection, job_id, after=place.after[0], limit=limit + 1)
+        rows = leases.read_parts(
+            view.connection, job_id, after=place.after[0], way=place.way, limit=limit + 1
+        )
         return call.page(view, place, rows, limit, lambda row: [row.part], _part)
 
 

@@ -6,6 +6,7 @@ escrow are recorded together or not at all. Billing starts when the node says th
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -15,7 +16,7 @@ from pydantic import Field, model_validator
 
 from api.door.amounts import Money, Units, credits_, credits_or_none, money
 from api.door.auth import with_scope
-from api.door.call import After, Call, Caller, States
+from api.door.call import After, Call, Caller, States, View
 from api.door.errors import Problem
 from api.door.models import (
     TERM_SECONDS_MAX,
@@ -43,7 +44,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.door.positions import ReadAsOf
 from api.fleet.constraints import MigStart, Mode
 from api.jobs.jobs import EXAMPLE, JobRequest, own_job
@@ -52,6 +53,7 @@ from api.market.matching import MATCH_AGAIN
 from api.market.placing import BID_FOR, IN_ONE_APPEND, placed
 from api.market.pricing import LeasePricingRequest
 from api.market.unmatched import keep_unmatched
+from api.metering.unbilled import LeaseEstimateAnswer, estimates
 from api.process.lease_desk import Round
 from domain.duration import SECOND_US
 from domain.fleet.provider import provider_stream
@@ -171,7 +173,9 @@ class LeaseOpenedAnswer(AnswerModel):
 
 
 class LeaseAnswer(AnswerModel):
-    """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so far.
+    """A lease as far as it has come. `charge` and `gpu_us` are what has been billed so far, each
+    full hour and the rest at the end; `estimate`, while it runs, is what it comes to by the reports
+    received, to the second.
     `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id` and
     `split_label` name the session and the part of the program that a layer forwards to the devices,
     `route_id` the network route that its traffic takes.
@@ -241,6 +245,7 @@ class LeaseAnswer(AnswerModel):
     charge: Money
     gpu_us: Units
     hours_accrued: Count
+    estimate: LeaseEstimateAnswer | None = None
     version: Count
     position: Position | None = None
 
@@ -615,6 +620,7 @@ def _code(party: str, lease: Lease) -> int:
 )
 def list_leases(
     call: Caller,
+    order: InOrder,
     as_of: ReadAsOf,
     state: State | None = None,
     job_id: JobQuery = None,
@@ -625,7 +631,7 @@ def list_leases(
     """Lists leases in order of request, as renter or as provider; all for operators and
     auditors.
     """
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(LEASES, as_of=as_of) as view:
         rows = leases.read_leases(
             view.connection,
@@ -635,10 +641,12 @@ def list_leases(
             state=state,
             as_of_position=view.as_of,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
+        so_far = _estimates(call, view, rows[:limit])
         return call.page(
-            view, place, rows, limit, lambda row: [row.position], partial(_lease, call)
+            view, place, rows, limit, lambda row: [row.position], partial(_lease, call, so_far)
         )
 
 
@@ -652,7 +660,7 @@ def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response
     """Returns a lease, now or as of a position or a time."""
     with call.read(LEASES, as_of=as_of) as view:
         found = visible_lease(call, view.connection, lease_id, view.as_of)
-        return call.answer(view, _lease(call, found))
+        return call.answer(view, _lease(call, _estimates(call, view, [found]), found))
 
 
 @resource.get(
@@ -662,14 +670,18 @@ def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response
     problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_usage(
-    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    lease_id: LeaseInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists GPU time of a lease, hour by hour, and time that earned nothing."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(LEASES, USAGE) as view:
         visible_lease(call, view.connection, lease_id)
         rows = usage.read_accruals(
-            view.connection, lease_id=lease_id, after=place.after[0], limit=limit + 1
+            view.connection, lease_id=lease_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _hour)
 
@@ -681,15 +693,27 @@ def list_lease_usage(
     problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_charges(
-    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    lease_id: LeaseInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the cost of a lease, accrual by accrual, and the receiver of each unit."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(LEASES, USAGE) as view:
         visible_lease(call, view.connection, lease_id)
-        rows = view.connection.execute(_CHARGES, (lease_id, place.after[0], limit + 1)).fetchall()
+        rows = usage.read_accruals(
+            view.connection, lease_id=lease_id, after=place.after[0], way=place.way, limit=limit + 1
+        )
+        charges = _facts_at(view.connection, [row.position for row in rows])
         return call.page(
-            view, place, rows, limit, lambda row: [row[0]], lambda row: _charge(call, row)
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
+            lambda row: _charge(call, row.position, charges[row.position]),
         )
 
 
@@ -700,14 +724,18 @@ def list_lease_charges(
     problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_history(
-    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    lease_id: LeaseInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists every fact of a lease, and the state after it."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(LEASES) as view:
         visible_lease(call, view.connection, lease_id)
         rows = leases.read_lease_history(
-            view.connection, lease_id, after=place.after[0], limit=limit + 1
+            view.connection, lease_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _fact)
 
@@ -723,18 +751,21 @@ def visible_lease(
     return found
 
 
-_CHARGES = """
-    SELECT a.position, e.state FROM proj_usage.accrual a
-    JOIN public.market_events e ON e.notification_id = a.position
-    WHERE a.lease_id = %s AND a.position > %s ORDER BY a.position LIMIT %s
+_FACTS = """
+    SELECT notification_id, state FROM public.market_events WHERE notification_id = ANY(%s)
 """
 
 
-def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeAnswer:
+def _facts_at(connection: Any, positions: list[int]) -> dict[int, Any]:
+    """The accruals at these positions."""
+    rows = connection.execute(_FACTS, (positions,)).fetchall()
+    return {at: codec.decode("lease.usage_accrued.v1", bytes(state)) for at, state in rows}
+
+
+def _charge(call: Call, position: int, fact: Any) -> LeaseChargeAnswer:
     """Who else paid is for the renter, and who shares the provider's part for the provider; anybody
     else among them sees their own.
     """
-    fact = codec.decode("lease.usage_accrued.v1", bytes(row[1]))
     parts, may_see = fact.parts_new, call.principal.may_see
     sees_payers, sees_owners = may_see(fact.account_id), may_see(fact.provider_account_id)
     return LeaseChargeAnswer(
@@ -765,7 +796,7 @@ def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeAnswer:
             for one in fact.drawn
         ],
         cumulative_charge=money(fact.charge),
-        position=row[0],
+        position=position,
     )
 
 
@@ -797,7 +828,19 @@ def _moment_in(row: leases.LeaseRow, state: str) -> str | None:
     return moment_or_none(row.moment_us) if row.state == state else None
 
 
-def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
+def _estimates(
+    call: Call, view: View, rows: Sequence[leases.LeaseRow]
+) -> dict[str, LeaseEstimateAnswer]:
+    """Of the past there are none: what had been received then is not kept apart."""
+    if view.as_of is not None:
+        return {}
+    live = [row.lease_id for row in rows if row.opened_at_us and not row.settled_at_us]
+    return estimates(call.service.ledger, view.connection, live, call.now_us)
+
+
+def _lease(
+    call: Call, so_far: Mapping[str, LeaseEstimateAnswer], row: leases.LeaseRow
+) -> LeaseAnswer:
     told: Any = row
     sees_purpose = call.principal.may_see(row.account_id) or call.principal.owns(row.client_id)
     return LeaseAnswer(
@@ -848,15 +891,23 @@ def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
         restart_of=row.restart_of,
         restarted_as=row.restarted_as,
         escrow_id=row.escrow_id,
-        remoting_session_id=row.remoting_session_id,
-        split_label=row.split_label,
-        route_id=row.route_id,
         charge=credits_(row.charge_units),
         gpu_us=str(row.gpu_us),
         hours_accrued=row.hours,
+        estimate=so_far.get(row.lease_id),
         version=row.version,
+        **_forwarded(row),
         **_moments(row),
     )
+
+
+def _forwarded(row: leases.LeaseRow) -> dict[str, Any]:
+    """What a layer forwards to the devices, and which way its traffic takes."""
+    return {
+        "remoting_session_id": row.remoting_session_id,
+        "split_label": row.split_label,
+        "route_id": row.route_id,
+    }
 
 
 def _moments(row: leases.LeaseRow) -> dict[str, Any]:

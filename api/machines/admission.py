@@ -23,7 +23,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.joining import JoinCodeAnswer, code_digest, new_code
 from api.fleet.providers import own_region
 from domain.fleet.node import JOIN_CODE_LIFE_US
@@ -267,15 +267,20 @@ def create_installed_code(
 
 @resource.get("/v1/admissions", READ, page_of(AdmissionAnswer), problems=["cursor_invalid"])
 def list_admissions(
-    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists admissions in order of request: your own, or all for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET) as view:
         rows = supply.read_admissions(
             view.connection,
             account_id=call.principal.among(account_id),
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(

@@ -7,6 +7,7 @@ __all__ = (
     "lease_pricing",
     "matching",
     "next_free",
+    "offers",
     "performance",
     "placing",
     "pricing",

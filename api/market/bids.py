@@ -36,7 +36,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.providers import own_provider
 from api.market.bidding_devices import bids_offered, free_devices, looked_for_bid
 from api.market.making_room import kept_place
@@ -196,12 +196,14 @@ class StandingBidSetAnswer(AnswerModel):
 
 
 @resource.get("/v1/auctions", READ, page_of(AuctionAnswer), problems=["cursor_invalid"])
-def list_auctions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_auctions(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists requests that take bids now, in the order in which they came."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(BIDS) as view:
         rows = bids.read_open_requests(
-            view.connection, call.now_us, after=place.after[0], limit=limit + 1
+            view.connection, call.now_us, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _auction)
 
@@ -258,12 +260,16 @@ def submit_bid(lease_id: LeaseInPath, body: BidRequest, call: Caller) -> Respons
     problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_auction_bids(
-    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    lease_id: LeaseInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the bids of a request: all for its renter and for operators, your own for a bidder.
     In a sealed auction no bidder sees another bid before the auction is over.
     """
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(BIDS) as view:
         found = bids.read_request(view.connection, lease_id)
         if found is None:
@@ -274,6 +280,7 @@ def list_auction_bids(
             view.connection,
             lease_id=lease_id,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
             account_id=None if sees_all else call.principal.account_id,
         )
@@ -281,14 +288,17 @@ def list_auction_bids(
 
 
 @resource.get("/v1/bids", PROVIDER, page_of(BidAnswer), problems=["cursor_invalid"])
-def list_bids(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_bids(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists your bids and the state of their deposits, in order."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(BIDS) as view:
         rows = bids.read_bids(
             view.connection,
             account_id=call.principal.account_id,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _bid)

@@ -30,7 +30,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, Limit
 from api.fleet.nodes import READ_OR_NODE, visible_node
 from api.ingest.door import MEDIA_TYPE
 from api.metering import refused_rows
@@ -340,13 +340,14 @@ def _refused_row(one: RefusedRow) -> RefusedRowAnswer:
 def list_node_hours(
     node_id: NodeInPath,
     call: Caller,
+    order: ByNumber,
     from_: FromQuery = None,
     to: MomentQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists what a node reported, by UTC hour; hours that begin in [from, to)."""
-    place = call.place(cursor, [-1])
+    place = call.place(cursor, [-1], order)
     with call.read(FLEET, USAGE) as view:
         visible_node(call, view, node_id)
         rows = usage.read_node_hours(
@@ -355,6 +356,7 @@ def list_node_hours(
             from_us=from_ or 0,
             to_us=to or 2**53,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.hour_us], _hour)

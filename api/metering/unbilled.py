@@ -1,6 +1,7 @@
 """What has run since the last accrual: the domain's own formula over the reports received so far.
 
     charge so far + unbilled == charge of the accruals to come      if no further report arrives
+    estimate == charge so far + unbilled                            of one lease
 
 Nothing is recorded and nothing is promised: reports still under way add to it.
 """
@@ -9,15 +10,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import psycopg
+from pydantic import Field
 
-from api.metering.accrual import unread
+from api.door.amounts import Money, Units, credits_
+from api.door.models import AnswerModel, Count, LeaseId, Told_at
+from api.door.moments import moment
+from api.metering.accrual import first_unread, unread
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import accrued_so_far
 from ledger.log.handle import Ledger
 from ledger.log.usage_reads import NodeReader
+from projections.lease import leases
+
+LIVE_LEASES_MAX = 200
+"""More running leases than that are told without an estimate: each reads its last reports."""
+
+
+class LeaseEstimateAnswer(AnswerModel):
+    """What a lease has used and costs so far: what is billed, and what the reports received since
+    would add. An estimate until the lease is settled; `until` is the last moment it covers.
+    """
+
+    gpu_us: Units
+    charge: Money
+    until: Told_at
+
+
+class UnbilledLeaseAnswer(AnswerModel):
+    """What accruing one lease now would charge, from the reports received so far."""
+
+    lease_id: LeaseId
+    accrued_until: Told_at
+    until: Told_at
+    gpu_us: Units
+    charge: Money
+    lane: Annotated[int, Field(ge=0, le=63)]
+    usage_position: Count
+
+
+class UnbilledUsageAnswer(AnswerModel):
+    """Used but not accrued yet. An estimate: reports that are still under way add to it."""
+
+    charge: Money
+    gpu_us: Units
+    leases: list[UnbilledLeaseAnswer]
+    leases_left_out: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +73,54 @@ def unbilled(
 ) -> list[Unbilled]:
     """One row per lease that is running or waits for its last reports, in the order given."""
     reader = NodeReader(connection)
-    found = []
-    for lease_id in lease_ids:
-        lease = ledger.market.state_of(lease_stream(lease_id))
-        if lease.opened is not None and not lease.is_over:
-            command = unread(lease, lease_id, reader, now_us)
-            found.append(Unbilled(lease, accrued_so_far(lease, command)))
-    return found
+    states = [(one, ledger.market.state_of(lease_stream(one))) for one in lease_ids]
+    live = [one for one in states if one[1].opened is not None and not one[1].is_over]
+    after: dict[str, int] = {}
+    for _, lease in live:
+        assert lease.reserved is not None
+        node_id, position = lease.reserved.node_id, first_unread(lease, reader)
+        after[node_id] = min(position, after.get(node_id, position))
+    reader.read_ahead(after)
+    return [
+        Unbilled(lease, accrued_so_far(lease, unread(lease, lease_id, reader, now_us)))
+        for lease_id, lease in live
+    ]
+
+
+def estimates(
+    ledger: Ledger, connection: psycopg.Connection[Any], lease_ids: Sequence[str], now_us: int
+) -> dict[str, LeaseEstimateAnswer]:
+    """By lease, for those that run or wait for their last reports; the first LIVE_LEASES_MAX."""
+    return {
+        one.accrued.lease_id: LeaseEstimateAnswer(
+            gpu_us=str(one.lease.gpu_us + one.accrued.gpu_us_new),
+            charge=credits_(one.lease.charge_units + one.accrued.charge_new.units),
+            until=moment(one.accrued.until_us),
+        )
+        for one in unbilled(ledger, connection, lease_ids[:LIVE_LEASES_MAX], now_us)
+    }
+
+
+def not_billed(
+    ledger: Ledger, connection: psycopg.Connection[Any], account_id: str, now_us: int
+) -> UnbilledUsageAnswer:
+    """What all running leases of a renter have used and is not billed yet."""
+    ids = leases.read_live_leases(connection, account_id)
+    found = unbilled(ledger, connection, ids[:LIVE_LEASES_MAX], now_us)
+    return UnbilledUsageAnswer(
+        charge=credits_(sum(each.accrued.charge_new.units for each in found)),
+        gpu_us=str(sum(each.accrued.gpu_us_new for each in found)),
+        leases=[
+            UnbilledLeaseAnswer(
+                lease_id=each.accrued.lease_id,
+                accrued_until=moment(each.lease.accrued_until_us),
+                until=moment(each.accrued.until_us),
+                gpu_us=str(each.accrued.gpu_us_new),
+                charge=credits_(each.accrued.charge_new.units),
+                lane=each.accrued.lane,
+                usage_position=each.accrued.usage_position,
+            )
+            for each in found
+        ],
+        leases_left_out=max(0, len(ids) - LIVE_LEASES_MAX),
+    )

@@ -23,8 +23,10 @@ from api.door.moments import moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.timespans import bounded
+from api.metering.unbilled import UnbilledUsageAnswer, not_billed
 from api.parties.accounts import visible
 from domain.parties.reasons import PartiesReason
+from projections.lease.leases import LEASES
 from projections.metering import usage_hours
 from projections.metering.usage_hours import START, USAGE_HOURS
 
@@ -60,10 +62,18 @@ class UsageSummaryAnswer(AnswerModel):
     charge_max: Money
 
 
+class UsageSummaryPage(page_of(UsageSummaryAnswer)):  # type: ignore[misc]
+    """A page of a list. `unbilled_estimate`, of a period that is not over and without filters: what
+    running leases used and no group has yet, because each full hour is billed when it ends.
+    """
+
+    unbilled_estimate: UnbilledUsageAnswer | None = None
+
+
 @resource.get(
     "/v1/usage/summary",
     with_scope("billing:read", "account", "operator"),
-    page_of(UsageSummaryAnswer),
+    UsageSummaryPage,
     problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_usage_summary(
@@ -88,7 +98,13 @@ def list_usage_summary(
     names = tuple(dict.fromkeys(by.split(",")))
     from_us, to_us = bounded(from_, to, call.now_us)
     place = call.place(cursor, list(START))
-    with call.read(USAGE_HOURS) as view:
+    filters = {
+        "client_id": client_id,
+        "project_id": project_id,
+        "end_user_ref": end_user_ref,
+        "model": model,
+    }
+    with call.read(USAGE_HOURS, LEASES) as view:
         rows = usage_hours.read_usage_hours(
             view.connection,
             who,
@@ -97,12 +113,14 @@ def list_usage_summary(
             by=names,
             after=place.after,
             limit=limit + 1,
-            client_id=client_id,
-            project_id=project_id,
-            end_user_ref=end_user_ref,
-            model=model,
+            **filters,
         )
-        return call.page(view, place, rows, limit, lambda row: row.key, lambda row: _used(row, by))
+        shown, more, headers = call.cut(view, place, rows, limit, lambda row: row.key)
+        groups = [_used(row, by).model_dump(mode="json", exclude_none=True) for row in shown]
+        if cursor is None and to_us >= call.now_us and set(filters.values()) == {None}:
+            running = not_billed(call.service.ledger, view.connection, who, call.now_us)
+            more["unbilled_estimate"] = running.model_dump(mode="json")
+        return call.answer(view, {"data": groups, **more}, headers)
 
 
 def _used(row: usage_hours.Used, by: str) -> UsageSummaryAnswer:

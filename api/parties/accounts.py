@@ -34,7 +34,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.door.second_person import checked
 from api.parties import wallet_challenges
 from api.parties.new_keys import ScopeName, Scopes, id_of_key, new_key
@@ -149,12 +149,16 @@ def create_account(body: AccountRequest, call: Caller) -> Response:
 
 
 @resource.get("/v1/accounts", READ, page_of(AccountAnswer), problems=["cursor_invalid"])
-def list_accounts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_accounts(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists accounts in order of opening: your own, or all for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(ACCESS) as view:
         if call.principal.only is None:
-            rows = access.read_accounts(view.connection, after=place.after[0], limit=limit + 1)
+            rows = access.read_accounts(
+                view.connection, after=place.after[0], way=place.way, limit=limit + 1
+            )
         else:
             found = access.read_account(view.connection, call.principal.only)
             rows = [found] if found is not None and found.position > place.after[0] else []
@@ -434,15 +438,23 @@ def create_deposit(account_id: AccountInPath, body: DepositRequest, call: Caller
     problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_deposits(
-    account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    account_id: AccountInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists confirmed deposits, and credits bought by burning tokens, in order."""
     visible(call.principal, account_id)
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(ACCESS, STATEMENTS) as view:
         existing(view.connection, account_id)
         rows = statements.read_deposits(
-            view.connection, account_id=account_id, after=place.after[0], limit=limit + 1
+            view.connection,
+            account_id=account_id,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _deposit)
 

@@ -30,7 +30,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.parties.accounts import own
 from api.parties.api_keys import issuing
 from api.parties.new_keys import id_of_key, new_key
@@ -157,14 +157,20 @@ def register_client(body: ComputeClientRequest, call: Caller) -> Response:
 
 
 @resource.get("/v1/clients", READ, page_of(ComputeClientAnswer), problems=["cursor_invalid"])
-def list_clients(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_clients(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists compute clients in order of registration: yourself, or all for operators and
     auditors.
     """
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(DEMAND) as view:
         rows = demand.read_clients(
-            view.connection, client_id=call.principal.only, after=place.after[0], limit=limit + 1
+            view.connection,
+            client_id=call.principal.only,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _row)
 

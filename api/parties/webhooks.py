@@ -24,7 +24,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit, Place
 from api.parties import webhook_sender, webhook_senders
 from domain.parties.reasons import PartiesReason
 from domain.parties.webhook import (
@@ -149,14 +149,17 @@ def add_webhook(body: WebhookRequest, call: Caller) -> Response:
 
 
 @resource.get("/v1/webhooks", READ, page_of(WebhookAnswer), problems=["cursor_invalid"])
-def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_webhooks(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists your endpoints, in the order in which they were added."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(WEBHOOKS) as view:
         rows = webhooks.read_endpoints(
             view.connection,
             account_id=call.principal.account_id,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _endpoint)
@@ -281,14 +284,27 @@ def replay_webhook(
     problems=[PartiesReason.WEBHOOK_UNKNOWN, "cursor_invalid"],
 )
 def list_deliveries(
-    endpoint_id: EndpointInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    endpoint_id: EndpointInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the deliveries of each fact and their results, in order."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(WEBHOOKS) as view:
         _own(call, view, endpoint_id)
-        rows = webhook_deliveries.read(view.connection, endpoint_id, place.after[0], limit + 1)
+        rows = _deliveries(view, endpoint_id, place, limit + 1)
         return call.page(view, place, rows, limit, lambda row: [row.position], _delivery)
+
+
+def _deliveries(
+    view: View, endpoint_id: str, place: Place, limit: int
+) -> list[webhook_deliveries.Delivery]:
+    after, since = place.after[0], place.way.since
+    if place.way.newest:
+        return webhook_deliveries.read_newest(view.connection, endpoint_id, after, since, limit)
+    return webhook_deliveries.read(view.connection, endpoint_id, max(after, since), limit)
 
 
 def _own(call: Call, view: View, endpoint_id: str) -> Endpoint:

@@ -31,7 +31,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.pools.pools import OWNER, PoolId, PoolInPath, own_pool
 from domain.fleet.reasons import FleetReason
 from domain.pools import component as components
@@ -286,14 +286,18 @@ def report_component_health(
     problems=[PoolsReason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_components(
-    pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    pool_id: PoolInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the components of a pool with their health; removed ones say so."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     _known(call, pool_id)
     with call.read(CONTROLLERS) as view:
         rows = controllers.read_components(
-            view.connection, pool_id, after=place.after[0], limit=limit + 1
+            view.connection, pool_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(
             view,

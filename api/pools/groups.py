@@ -27,7 +27,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.parties.accounts import own, visible
 from api.parties.clients import GpuPpm, PoolId
 from domain.money import MoneyReason
@@ -202,12 +202,18 @@ def create_group(body: QuotaGroupRequest, call: Caller) -> Response:
 
 
 @resource.get("/v1/groups", READ, page_of(QuotaGroupAnswer), problems=["cursor_invalid"])
-def list_groups(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
+def list_groups(
+    call: Caller, order: InOrder, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
     """Lists groups in order of creation: your own, or all for operators and auditors."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(DEMAND) as view:
         rows = demand.read_groups(
-            view.connection, account_id=call.principal.only, after=place.after[0], limit=limit + 1
+            view.connection,
+            account_id=call.principal.only,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _group)
 
@@ -401,14 +407,18 @@ def set_counterparty(
     problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_counterparties(
-    account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    account_id: AccountInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the accounts that an account allows and denies, in the order of listing."""
     visible(call.principal, account_id)
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(DEMAND) as view:
         rows = demand.read_counterparties(
-            view.connection, account_id, after=place.after[0], limit=limit + 1
+            view.connection, account_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _listed)
 

@@ -31,7 +31,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from domain.corrections.reasons import CorrectionsReason
 from domain.duration import SECOND_US
 from domain.fleet.reasons import FleetReason
@@ -451,13 +451,21 @@ def own_pool(call: Call, pool_id: str) -> PoolState:
 
 @resource.get("/v1/pools", everybody(), page_of(PoolAnswer), problems=["cursor_invalid"])
 def list_pools(
-    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists pools in order of creation."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(POOLS) as view:
         rows = pools.read_pools(
-            view.connection, account_id=account_id, after=place.after[0], limit=limit + 1
+            view.connection,
+            account_id=account_id,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _pool)
 
@@ -479,14 +487,18 @@ def read_pool(pool_id: PoolInPath, call: Caller) -> Response:
     problems=[PoolsReason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_pool_nodes(
-    pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    pool_id: PoolInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the nodes of a pool in the order in which they were added."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(POOLS, FLEET) as view:
         existing_pool(view.connection, pool_id)
         rows = pools.read_pool_nodes(
-            view.connection, pool_id, after=place.after[0], limit=limit + 1
+            view.connection, pool_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _node)
 
@@ -517,13 +529,19 @@ def list_pool_queue(
     problems=[PoolsReason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_pool_decisions(
-    pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    pool_id: PoolInPath,
+    call: Caller,
+    order: InOrder,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists decisions of a pool's scheduler, in order."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(POOLS) as view:
         existing_pool(view.connection, pool_id)
-        rows = pools.read_decisions(view.connection, pool_id, after=place.after[0], limit=limit + 1)
+        rows = pools.read_decisions(
+            view.connection, pool_id, after=place.after[0], way=place.way, limit=limit + 1
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _decision)
 
 

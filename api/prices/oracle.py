@@ -23,7 +23,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, Limit
 from api.door.second_person import checked
 from domain.duration import SECOND_US
 from domain.parties.reasons import PartiesReason
@@ -246,12 +246,12 @@ def report_price(body: PriceObservationRequest, call: Caller) -> Response:
     "/v1/oracle/snapshots", everybody(), page_of(PriceSnapshotAnswer), problems=["cursor_invalid"]
 )
 def list_price_snapshots(
-    call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller, order: ByNumber, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
     """Lists every snapshot in order: all sources at each burn or seal that needed a price."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(REWARDS) as view:
-        rows = read_snapshots(view.connection, after=place.after[0], limit=limit + 1)
+        rows = read_snapshots(view.connection, after=place.after[0], way=place.way, limit=limit + 1)
         market = call.service.ledger.market
         return call.page(
             view,

@@ -7,6 +7,12 @@ from collections.abc import Mapping
 from api.processors.seam import Bank, Processor
 from api.settings import Settings
 
+DESTINATIONS = {
+    "stripe": (r"acct_[0-9A-Za-z]{4,64}", "your account at Stripe, like acct_1NXabc2eZvKYlo2C"),
+    "bank": (r".*", "what you agreed with the operator for a bank transfer, like an IBAN"),
+}
+"""By the processor that pays cash-outs: the form of a destination there, and what it is."""
+
 
 def processors_of(settings: Settings) -> Mapping[str, Processor]:
     """By name: `bank` always, `stripe` with its keys."""

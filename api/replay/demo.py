@@ -73,6 +73,13 @@ CASH_UNITS = 40_000_000
 SERVER_START_SECONDS_MAX = 20.0
 
 Progress = Callable[[str], None]
+Wait = Callable[[str, dict[str, str], dict[str, Any]], None]
+_ROLES = {
+    "owner-cash": "owner of a GPU, paid in credits",
+    "owner-burn": "owner of a GPU, paid in TOKEN",
+    "cash": "renter who pays cash",
+    "burn": "renter who burns TOKEN for credits",
+}
 
 
 @dataclass(slots=True)
@@ -139,13 +146,11 @@ class Stage:
         self.devnet.travel_to(at_us // SECOND_US)
 
 
-def run(
-    data_dir: Path, progress: Progress, *, wait: Callable[[str, dict[str, str]], None] | None = None
-) -> dict[str, Any]:
+def run(data_dir: Path, progress: Progress, *, wait: Wait | None = None) -> dict[str, Any]:
     """Run the demo in an empty folder; returns the document of `tallystick demo --json`.
 
-    `wait` is called with the API's address and the parties' keys by their names at the end, while
-    everything still runs, the console too.
+    `wait` is called with the API's address, the keys of operator, owners and renters, and the
+    document at the end, while everything still runs, the console too.
     """
     started = time.monotonic()
     with ExitStack() as stack:
@@ -158,7 +163,8 @@ def run(
         result = _result(stage, parties, leases, claimed)
         result["seconds"] = round(time.monotonic() - started, 1)
         if wait is not None:
-            wait(stage.url, {name: party.api_key for name, party in parties.items()})
+            named = {_ROLES[name]: party.api_key for name, party in parties.items()}
+            wait(stage.url, {"operator": stage.operator_key, **named}, result)
     return result
 
 
@@ -578,6 +584,7 @@ def _result(
     # and their provider is paid in TOKEN.
     result = {
         "nodes": len(stage.machines),
+        "node_ids": [machine.node_id for machine in stage.machines],
         "leases": len(leases),
         "usage_reports": reports,
         "gpu_microseconds_metered": str(sum(int(lease["gpu_us"]) for lease in told)),

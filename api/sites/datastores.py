@@ -27,7 +27,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.providers import own_region
 from api.process.service import Service
 from domain.fleet.reasons import FleetReason
@@ -173,19 +173,21 @@ def add_datastore(region_id: RegionInPath, body: DatastoreRequest, call: Caller)
 @resource.get("/v1/datastores", READ, page_of(DatastoreAnswer), problems=["cursor_invalid"])
 def list_datastores(
     call: Caller,
+    order: InOrder,
     account_id: AccountQuery = None,
     region_id: RegionQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists datastores in the order in which they were added."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(SITES) as view:
         rows = sites.read_datastores(
             view.connection,
             account_id=call.principal.among(account_id),
             region_id=region_id,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _told)

@@ -25,7 +25,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, ByNumber, Cursor, InOrder, Limit
 from api.fleet.providers import own_region, visible_region
 from api.process.secret_files import derive
 from api.process.service import Service
@@ -198,19 +198,21 @@ def set_device_config(region_id: RegionInPath, body: DeviceConfigRequest, call: 
 @resource.get("/v1/device-configs", READ, page_of(DeviceConfigAnswer), problems=["cursor_invalid"])
 def list_device_configs(
     call: Caller,
+    order: InOrder,
     account_id: AccountQuery = None,
     region_id: RegionQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists device configurations, each with its last revision."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(EDGE_DEVICES) as view:
         rows = edge_devices.read_device_configs(
             view.connection,
             account_id=call.principal.among(account_id),
             region_id=region_id,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _of_row)
@@ -226,15 +228,16 @@ def list_device_config_revisions(
     region_id: RegionInPath,
     config: ConfigInPath,
     call: Caller,
+    order: ByNumber,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists the revisions of a device configuration, from the first on."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET, EDGE_DEVICES) as view:
         visible_region(call, view.connection, region_id)
         rows = edge_devices.read_revisions(
-            view.connection, region_id, config, after=place.after[0], limit=limit + 1
+            view.connection, region_id, config, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.revision], _of_row)
 

@@ -26,7 +26,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.providers import own_region, visible_region
 from api.sites.datastores import SiteName
 from domain.calendar import day_of, day_text
@@ -243,6 +243,7 @@ def remove_edge_device(edge_device_id: EdgeInPath, body: EmptyRequest, call: Cal
 )
 def list_edge_devices(
     call: Caller,
+    order: InOrder,
     account_id: AccountQuery = None,
     region_id: RegionQuery = None,
     limit: Limit = LIST_LIMIT,
@@ -251,7 +252,7 @@ def list_edge_devices(
     """Lists edge devices in the order in which they were added, removed ones too: your own, or
     those of a region that you administer.
     """
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET, EDGE_DEVICES) as view:
         if region_id is not None:
             visible_region(call, view.connection, region_id)
@@ -260,6 +261,7 @@ def list_edge_devices(
             account_id=call.principal.among(account_id) if region_id is None else account_id,
             region_id=region_id,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _device)

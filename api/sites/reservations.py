@@ -26,7 +26,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.providers import own_region
 from api.sites.datastores import READ, WRITE, SiteName, machines_of
 from domain.fleet.reasons import FleetReason
@@ -112,19 +112,21 @@ def add_reservation(region_id: RegionInPath, body: ReservationRequest, call: Cal
 @resource.get("/v1/reservations", READ, page_of(ReservationAnswer), problems=["cursor_invalid"])
 def list_reservations(
     call: Caller,
+    order: InOrder,
     account_id: AccountQuery = None,
     region_id: RegionQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists reservations, and the lease that holds each."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(SITES) as view:
         rows = sites.read_reservations(
             view.connection,
             account_id=call.principal.among(account_id),
             region_id=region_id,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _told)

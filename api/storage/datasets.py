@@ -23,7 +23,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
 from domain.references import REFERENCE_MAX
@@ -110,15 +110,20 @@ def place_dataset(body: DatasetRequest, call: Caller) -> Response:
 
 @resource.get("/v1/datasets", READ, page_of(DatasetAnswer), problems=["cursor_invalid"])
 def list_datasets(
-    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists datasets in the order in which they were last placed."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(VOLUMES) as view:
         rows = volumes.read_datasets(
             view.connection,
             account_id=call.principal.among(account_id),
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _dataset)

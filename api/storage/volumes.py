@@ -33,7 +33,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.nodes import own_node
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
@@ -213,15 +213,20 @@ def create_volume(body: VolumeRequest, call: Caller) -> Response:
 
 @resource.get("/v1/volumes", READ, page_of(VolumeAnswer), problems=["cursor_invalid"])
 def list_volumes(
-    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    order: InOrder,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists volumes in the order in which they were created, deleted ones too."""
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(VOLUMES) as view:
         rows = volumes.read_volumes(
             view.connection,
             account_id=call.principal.among(account_id),
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _volume)

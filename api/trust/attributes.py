@@ -26,7 +26,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from domain.fleet.reasons import FleetReason
 from domain.lease.countersign import signer_stream
 from domain.parties.reasons import PartiesReason
@@ -186,6 +186,7 @@ def revoke_attribute(statement_id: StatementInPath, body: EmptyRequest, call: Ca
 @resource.get("/v1/attributes", everybody(), page_of(AttributeAnswer), problems=["cursor_invalid"])
 def list_attributes(
     call: Caller,
+    order: InOrder,
     subject_id: SubjectQuery = None,
     name: NameQuery = None,
     account_id: AccountQuery = None,
@@ -195,7 +196,7 @@ def list_attributes(
     """Lists statements in the order in which they came; `account_id` is the signer's.
     Anyone can check them with the public keys of `/v1/accounts/{id}/signing-keys`.
     """
-    place = call.place(cursor, [0])
+    place = call.place(cursor, [0], order)
     with call.read(FLEET) as view:
         rows = supply.read_attributes(
             view.connection,
@@ -203,6 +204,7 @@ def list_attributes(
             name=name,
             signer_account_id=account_id,
             after=place.after[0],
+            way=place.way,
             limit=limit + 1,
         )
         return call.page(

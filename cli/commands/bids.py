@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import LeaseId, OfferId
-from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
+from cli.remote import IN_ORDER, Remote, credits_of, lists, ppm_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 from cli.work_options import (
     Command,
@@ -97,10 +97,10 @@ def _pricing(
 
 
 @app.command("requests", epilog="Example: tallystick bid requests --json")
-@reads
-def requests(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def requests(remote: Remote) -> None:
     """List requests that take bids now."""
-    found = remote.list(lambda c, size, cursor: c.list_auctions(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_auctions(**page))
     rows = [
         {**row, "at_most": amount(row["max_price_per_gpu_hour"]), "deposit": amount(row["deposit"])}
         for row in found["data"]
@@ -129,19 +129,16 @@ def place(
 
 
 @app.command("list", epilog="Example: tallystick bid list --lease lease_1f0c...")
-@reads
+@lists(IN_ORDER)
 def list_all(
     remote: Remote,
     lease: Annotated[str | None, typer.Option(help="Bids for this request of yours.")] = None,
-    limit: Limit = 50,
 ) -> None:
     """List your bids and their state, or all bids of one of your requests."""
     if lease is None:
-        found = remote.list(lambda c, size, cursor: c.list_bids(limit=size, cursor=cursor), limit)
+        found = remote.list(lambda c, page: c.list_bids(**page))
     else:
-        found = remote.list(
-            lambda c, size, cursor: c.list_auction_bids(lease, limit=size, cursor=cursor), limit
-        )
+        found = remote.list(lambda c, page: c.list_auction_bids(lease, **page))
     rows = [
         {**row, "price": amount(row["price_per_gpu_hour"]), "deposit": amount(row["deposit"])}
         for row in found["data"]

@@ -5,15 +5,27 @@ Thin clients of the API: every sum is the server's, and every line names the pos
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId
-from cli.remote import Limit, Remote, credits_of, reads, records
-from cli.terminal import InputUnusable, amount, columns, facts, group, top_level
+from cli.arguments import AccountId, OwnAccount
+from cli.checking import line_proof
+from cli.remote import (
+    AS_IT_IS,
+    BY_NUMBER,
+    IN_ORDER,
+    Remote,
+    credits_of,
+    lists,
+    moment_of,
+    reads,
+    records,
+)
+from cli.terminal import InputUnusable, amount, columns, facts, gpu_hours, group, note, top_level
 
 commands = top_level()
 usage = group(
@@ -24,7 +36,10 @@ Account = Annotated[
     str | None, typer.Option("--account", metavar="ACCOUNT", help="Default: the key's own account.")
 ]
 From = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Like 2026-11-01T00:00:00Z.")
+    str | None,
+    typer.Option(
+        "--from", metavar="TIME", help="From then on: 2026-11-01, or 7d for seven days ago."
+    ),
 ]
 To = Annotated[
     str | None, typer.Option("--to", metavar="TIME", help="Up to this moment, not included.")
@@ -32,12 +47,19 @@ To = Annotated[
 Group = Literal["client_id", "project_id", "end_user_ref", "lease_id"]
 
 
-@commands.command(
-    epilog="Example: tallystick statement --from 2026-11-01T00:00:00Z --by project_id"
+statement = group(
+    "statement",
+    "Statement: what an account had, what moved and for what, and what is not billed yet.",
+    "tallystick statement --from 2026-11-01 --by project_id",
+    is_command=True,
 )
-@reads
-def statement(
+
+
+@statement.callback()
+@lists(BY_NUMBER)
+def show_statement(
     remote: Remote,
+    called: typer.Context,
     from_: From = None,
     to: To = None,
     as_of: Annotated[
@@ -46,31 +68,73 @@ def statement(
     by: Annotated[Group | None, typer.Option(help="Sum the usage by this field.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only lines of this kind, like usage.")] = None,
     account: Account = None,
-    limit: Limit = 50,
 ) -> None:
     """What an account had, what moved and for what, and what is not billed yet.
 
-    Each line names the position of its fact: /v1/accounts/ACCOUNT/statements/lines/POSITION leads
-    on to the signed reports behind it.
+    Each line names the position of its fact: `statement line POSITION` leads on to the signed
+    reports behind it.
     """
-    who = account or _own(remote)
-    asked: dict[str, Any] = {"from_": from_, "to": to, "by": by, "kind": kind}
+    if called.invoked_subcommand is not None:
+        return
+    who = remote.own(account)
+    asked: dict[str, Any] = {"from_": _time(from_), "to": _time(to), "by": by, "kind": kind}
     asked |= {} if as_of is None else _moment(as_of)
-    told: dict[str, Any] = {}
-    lines: list[Any] = []
-    cursor: str | None = None
-    while not told or (cursor is not None and len(lines) < limit):
-        page: Any = _page(remote, who, min(100, limit - len(lines)), cursor, asked)
-        told = told or dict(page)
-        lines += page["lines"]
-        cursor = page.get("next_cursor")
-    told |= {"lines": lines, "has_more": cursor is not None}
-    told.pop("next_cursor", None)
+    told = remote.list(lambda c, page: c.read_account_statement(who, **asked, **page), rows="lines")
     remote.tell(told, _statement(told))
 
 
-def _page(remote: Remote, who: str, size: int, cursor: str | None, asked: dict[str, Any]) -> Any:
-    return remote.ask(lambda c: c.read_account_statement(who, limit=size, cursor=cursor, **asked))
+@statement.command("line", epilog="Example: tallystick statement line 498 --proof line.json")
+@reads
+def show_line(
+    remote: Remote,
+    position: Annotated[
+        int, typer.Argument(min=1, metavar="POSITION", help="Of the line, as the statement has it.")
+    ],
+    proof: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the line, its signed reports and all proofs."),
+    ] = None,
+    account: Account = None,
+) -> None:
+    """One line of a bill: its arithmetic, and the signed reports that it was made from.
+
+    With `--proof` everything goes into one file, which `audit verify FILE` checks without a server.
+    """
+    who = remote.own(account)
+    if proof is None:
+        told: Any = remote.ask(lambda c: c.read_statement_line(who, position))
+        found = remote.list(
+            lambda c, page: c.list_statement_line_reports(who, position, **page),
+            line_proof.REPORTS_MAX,
+        )
+        told = {**told, "reports": found["data"]}
+        remote.tell(told, _line(told))
+        return
+    if proof.exists():
+        raise InputUnusable(f"{proof} is there already: name a new file")
+    told = line_proof.fetch(remote, who, position)
+    proof.write_text(json.dumps(told, ensure_ascii=False) + "\n", encoding="utf-8")
+    told = {"position": position, "written": str(proof), "reports": len(told["reports"])}
+    remote.tell(told, facts(told))
+    note(f"check it, without the server: tallystick audit verify {proof} --key KEY|FILE|URL")
+
+
+def _line(told: dict[str, Any]) -> list[str]:
+    """What moved, why it is so much, and what the nodes signed."""
+    moved = [{**one, "movement": amount(one["movement"])} for one in told["lines"]]
+    reports = [
+        {**one, "gpu_us": int(one["ppm_us"]) // 1_000_000 if "ppm_us" in one else None}
+        for one in told["reports"]
+    ]
+    names = ("lane", "usage_position", "node_id", "seq", "received_at", "rows", "gpu_us")
+    return [
+        *facts({name: told[name] for name in ("position", "type", "recorded_at")}),
+        "",
+        *columns(moved, ("kind", "part", "movement", "lease_id")),
+        *(["", *columns(told["arithmetic"], ("name", "new", "formula"))]),
+        "",
+        *(columns(reports, names) if reports else ["this line was made from no reports"]),
+    ]
 
 
 def _statement(told: dict[str, Any]) -> list[str]:
@@ -94,15 +158,15 @@ def _statement(told: dict[str, Any]) -> list[str]:
         groups = [{**one, "charge": amount(one["charge"])} for one in used["groups"]]
         shown += ["", *columns(groups, ("group", "gpu_us", "charge", "accruals")), ""]
         said = ("matched", "unconfirmed", "contested", "disputed")
-        shown += facts({name: f"{used[f'{name}_gpu_us']} GPU-us" for name in said})
+        shown += facts({name: f"{gpu_hours(used[f'{name}_gpu_us'])} GPU-hours" for name in said})
     estimate = told.get("unbilled_estimate")
     if estimate is not None:
-        shown += ["", f"not billed yet, from reports received so far: {amount(estimate['charge'])}"]
+        shown += _running(estimate)
     return shown
 
 
 @usage.command("summary", epilog="Example: tallystick usage summary --by day,model --json")
-@reads
+@lists(AS_IT_IS)
 def usage_summary(
     remote: Remote,
     by: Annotated[
@@ -112,31 +176,30 @@ def usage_summary(
     to: To = None,
     project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
     account: Account = None,
-    limit: Limit = 100,
 ) -> None:
     """Show GPU time and charge by hour, day, client, project, end user and model."""
     found = remote.list(
-        lambda c, size, cursor: c.list_usage_summary(
-            by=by,
-            from_=from_,
-            to=to,
-            project_id=project,
-            account_id=account,
-            limit=size,
-            cursor=cursor,
-        ),
-        limit,
+        lambda c, page: c.list_usage_summary(
+            by=by, from_=_time(from_), to=_time(to), project_id=project, account_id=account, **page
+        )
     )
     rows = [
         {**row, "charge": amount(row["charge"]), "charge_max": amount(row["charge_max"])}
         for row in found["data"]
     ]
     names = (*by.split(","), "accruals", "gpu_us", "gpu_us_max", "charge", "charge_max")
-    remote.tell(found, columns(rows, names))
+    running = found.get("unbilled_estimate")
+    remote.tell(found, [*columns(rows, names), *([] if running is None else _running(running))])
+
+
+def _running(told: dict[str, Any]) -> list[str]:
+    """What leases that still run have used and is not billed yet: an estimate, marked with `~`."""
+    used = f"~{gpu_hours(told['gpu_us'])} GPU-hours, ~{amount(told['charge'])}"
+    return ["", f"not billed yet, from reports received so far: {used}"]
 
 
 @commands.command(epilog="Example: tallystick earnings --by hour --json")
-@reads
+@lists(AS_IT_IS)
 def earnings(
     remote: Remote,
     by: Annotated[str, typer.Option(help="node_id, lease_id, hour, epoch.")] = "node_id,epoch",
@@ -147,7 +210,6 @@ def earnings(
         typer.Option(metavar="POSITION", help="One accrual, step by step, instead of sums."),
     ] = None,
     account: Account = None,
-    limit: Limit = 100,
 ) -> None:
     """What was earned, by node, lease, hour and epoch; or why one accrual was shared as it was."""
     if explain is not None:
@@ -155,15 +217,33 @@ def earnings(
         remote.tell(told, _explained(told))
         return
     found = remote.list(
-        lambda c, size, cursor: c.list_earnings(
-            by=by, from_=from_, to=to, account_id=account, limit=size, cursor=cursor
-        ),
-        limit,
+        lambda c, page: c.list_earnings(
+            by=by, from_=_time(from_), to=_time(to), account_id=account, **page
+        )
     )
     money = ("charge", "fee", "provider", "platform", "burn", "client", "earned")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     names = (*by.split(","), "accruals", "gpu_us", "charge", "fee", "provider", "earned")
-    remote.tell(found, columns(rows, names))
+    who = account or _only_account(remote, found)
+    maturing: Any = None if who is None else remote.ask(lambda c: c.read_maturity(who))
+    remote.tell({**found, "maturity": maturing}, [*columns(rows, names), *_maturing(maturing)])
+
+
+def _only_account(remote: Remote, found: dict[str, Any]) -> str | None:
+    """Whose earnings these are; None: of several accounts."""
+    whose = {row["account_id"] for row in found["data"]}
+    if len(whose) > 1:
+        return None
+    return whose.pop() if whose else remote.own_account_or_none()
+
+
+def _maturing(told: Any) -> list[str]:
+    """What is held back until when, and what can be paid out."""
+    if told is None:
+        return []
+    rows = [{**row, "amount": amount(row["amount"])} for row in told["upcoming"]]
+    shown = {name: amount(told[name]) for name in ("held_back", "payable", "earned")}
+    return ["", *facts(shown), *(columns(rows, ("matures_at", "amount")) if rows else [])]
 
 
 def _explained(told: dict[str, Any]) -> list[str]:
@@ -185,7 +265,7 @@ def _explained(told: dict[str, Any]) -> list[str]:
 @reads
 def forecast(remote: Remote, account: Account = None) -> None:
     """The second when the funds of each lease end, and until when the balance would last."""
-    who = account or _own(remote)
+    who = remote.own(account)
     told: Any = remote.ask(lambda c: c.read_forecast(who))
     leases = [
         {**one, "held": amount(one["held"]), "charge_per_hour": amount(one["charge_per_hour"])}
@@ -208,17 +288,12 @@ def forecast(remote: Remote, account: Account = None) -> None:
     remote.tell(told, lines)
 
 
-def _own(remote: Remote) -> str:
-    """The account of the key. Raises InputUnusable for a key that sees several."""
-    found = remote.list(lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), 2)
-    ids: list[str] = [one["account_id"] for one in found["data"]]
-    if len(ids) != 1:
-        raise InputUnusable("this key sees more than one account: give --account")
-    return ids[0]
-
-
 def _moment(text: str) -> dict[str, Any]:
-    return {"as_of_position": int(text)} if text.isdecimal() else {"as_of": text}
+    return {"as_of_position": int(text)} if text.isdecimal() else {"as_of": moment_of(text)}
+
+
+def _time(text: str | None) -> str | None:
+    return None if text is None else moment_of(text)
 
 
 # --- invoice -----------------------------------------------------------------------------------
@@ -230,12 +305,11 @@ Kind = Literal["charges", "earnings"]
 
 
 @invoice.command("list", epilog="Example: tallystick invoice list acct_1f0c...")
-@reads
-def list_invoices(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """List invoices and credit notes of an account, oldest first."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_invoices(account_id, limit=size, cursor=cursor), limit
-    )
+@lists(IN_ORDER)
+def list_invoices(remote: Remote, account_id: OwnAccount = None) -> None:
+    """List invoices and credit notes of an account."""
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_invoices(who, **page))
     rows = [
         {**row, "number": row["written_number"], "total": amount(row["total"])}
         for row in found["data"]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId
-from cli.remote import Limit, Remote, acts, credits_of, reads, records
+from cli.arguments import AccountId, OwnAccount
+from cli.remote import IN_ORDER, Remote, acts, credits_of, lists, reads, records
 from cli.terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
@@ -40,13 +40,11 @@ def request(
 
 
 @app.command("list", epilog="Example: tallystick cash-out list acct_1f0c... --json")
-@reads
-def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """List the cash-outs of an account, oldest first."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_account_cash_outs(account_id, limit=size, cursor=cursor),
-        limit,
-    )
+@lists(IN_ORDER)
+def list_(remote: Remote, account_id: OwnAccount = None) -> None:
+    """List the cash-outs of an account."""
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_account_cash_outs(who, **page))
     rows = [{**row, "amount": amount(row["amount"])} for row in found["data"]]
     remote.tell(found, columns(rows, _NAMES))
 
@@ -154,11 +152,12 @@ def mode(
     remote.tell(told, facts(told))
 
 
-@app.command("earnings", epilog="Example: tallystick cash-out earnings acct_1f0c...")
+@app.command("earnings", epilog="Example: tallystick cash-out earnings")
 @reads
-def earnings(remote: Remote, account_id: AccountId) -> None:
+def earnings(remote: Remote, account_id: OwnAccount = None) -> None:
     """Show what is held back, payable and earned, when it matures, and which clients brought it."""
-    told: Any = remote.ask(lambda c: c.read_maturity(account_id))
+    who = remote.own(account_id)
+    told: Any = remote.ask(lambda c: c.read_maturity(who))
     rows = [{**row, "amount": amount(row["amount"])} for row in told["upcoming"]]
     parts = ("held_back", "payable", "earned", "matured", "reduced", "swept")
     shown = {name: amount(told[name]) for name in parts}

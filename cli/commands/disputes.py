@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.remote import Limit, Remote, acts, credits_of, reads, records
+from cli.remote import IN_ORDER, Remote, acts, credits_of, lists, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 dispute = group(
@@ -68,7 +68,7 @@ def open_dispute(
 
 
 @dispute.command("list", epilog="Example: tallystick dispute list --state open")
-@reads
+@lists(IN_ORDER)
 def list_disputes(
     remote: Remote,
     lease: Annotated[str | None, typer.Option(metavar="LEASE", help="Of this lease only.")] = None,
@@ -78,14 +78,10 @@ def list_disputes(
     state: Annotated[
         Literal["open", "resolved"] | None, typer.Option(help="Only disputes in this state.")
     ] = None,
-    limit: Limit = 50,
 ) -> None:
     """List disputes of which you are a party; all of them for the operator."""
     found = remote.list(
-        lambda c, size, cursor: c.list_disputes(
-            lease_id=lease, volume_id=volume, state=state, limit=size, cursor=cursor
-        ),
-        limit,
+        lambda c, page: c.list_disputes(lease_id=lease, volume_id=volume, state=state, **page)
     )
     rows = [
         {

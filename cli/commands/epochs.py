@@ -17,7 +17,18 @@ import typer
 
 from cli.arguments import NodeId
 from cli.commands.governance.grants import tokens_of
-from cli.remote import Limit, Remote, Signed, ToSign, Url, reads, records
+from cli.remote import (
+    AS_IT_IS,
+    BY_NUMBER,
+    IN_ORDER,
+    Remote,
+    Signed,
+    ToSign,
+    Url,
+    lists,
+    reads,
+    records,
+)
 from cli.settings import ConfigFile, DataDir, opened
 from cli.signing import KeyFile, vote_on
 from cli.terminal import (
@@ -27,6 +38,7 @@ from cli.terminal import (
     amount,
     columns,
     facts,
+    gpu_hours,
     group,
     note,
     tell,
@@ -59,14 +71,13 @@ MONEY = (
 
 
 @epoch.command("list", epilog="Example: tallystick epoch list --json")
-def list_epochs(limit: Limit = 50, url: Url = None, as_json: AsJson = False) -> None:
-    """List epochs in order, with the emission and rewards of each. Needs no key."""
-    found = Remote(url, None).list(
-        lambda c, size, cursor: c.list_epochs(limit=size, cursor=cursor), limit
-    )
+@lists(BY_NUMBER)
+def list_epochs(remote: Remote) -> None:
+    """List epochs, with the emission and rewards of each. Needs no key."""
+    found = remote.list(lambda c, page: c.list_epochs(**page))
     rows = [{**row, **_amounts(row)} for row in found["data"]]
     names = ("epoch", "state", "start", "end", "emission", "rewards", "recipients")
-    tell(found, columns(rows, names), as_json=as_json)
+    remote.tell(found, columns(rows, names))
 
 
 @epoch.command(epilog="Example: tallystick epoch preview")
@@ -80,8 +91,12 @@ def preview(
     """Show the weights by which the open epoch's rewards would be split now. Needs no key."""
     told = Remote(url, None).ask(lambda c: c.preview_epoch(epoch=epoch))
     lines = facts({"epoch": told["epoch"], "is_final": told["is_final"]})
-    lines += columns(told["weights"], ("account_id", "burned", "gpu_us"))
-    lines += columns(told["nodes"], ("node_id", "account_id", "source", "burned", "gpu_us"))
+    weights, nodes = (
+        [{**one, "burned": _credits(one["burned"])} for one in told[name]]
+        for name in ("weights", "nodes")
+    )
+    lines += columns(weights, ("account_id", "burned", "gpu_us"))
+    lines += columns(nodes, ("node_id", "account_id", "source", "burned", "gpu_us"))
     tell(told, lines, as_json=as_json)
 
 
@@ -98,7 +113,7 @@ def explain(
 
 
 SHARES = ("compute", "availability_tier_2", "availability")
-SHARE = ("pool", "weight", "all_weight", "share", "cap", "paid")
+SHARE = ("pool", "weight", "all_weight", "weight_part_ppm", "share", "cap", "paid")
 
 
 def _explanation(told: Mapping[str, Any]) -> list[str]:
@@ -106,14 +121,20 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
     head = ("node_id", "account_id", "paid", "policy_version", "cut_position", "bonus_ppm")
     lines = facts({name: told[name] for name in head})
     lines += told["reasons"]
-    pools = [{"kind": kind, **_amounts(told[kind])} for kind in SHARES]
+    pools = [{"kind": kind, **_share(told[kind])} for kind in SHARES]
     lines += ["", "share = floor(pool x weight / all_weight); paid = share, or cap if lower"]
     lines += columns(pools, ("kind", *SHARE))
     if told["uses"]:
-        lines += ["", *columns(told["uses"], ("source", "burned", "gpu_us", "weight_ppm"))]
+        uses = [{**one, "burned": _credits(one["burned"])} for one in told["uses"]]
+        lines += ["", *columns(uses, ("source", "burned", "gpu_us", "weight_ppm"))]
     if told["devices"]:
-        names = ("hardware_class", "tier", "attested_us", "promised_us", "rating_ppm", "reason")
-        lines += ["", *columns(told["devices"], names)]
+        times = ("attested", "promised")
+        devices = [
+            {**one, **{f"{name}_hours": gpu_hours(one[f"{name}_us"]) for name in times}}
+            for one in told["devices"]
+        ]
+        names = ("hardware_class", "tier", "attested_hours", "promised_hours", "rating_ppm")
+        lines += ["", *columns(devices, (*names, "reason"))]
     if told["clients"]:
         rows = [
             {"client_id": one.get("client_id", "none known"), "reward": amount(one["reward"])}
@@ -122,6 +143,18 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
         lines += ["", *columns(rows, ("client_id", "reward"))]
     raised = ", ".join(told["signals"]["raised"])
     return [*lines, "", f"looks like wash trade: {raised or 'no'}"]
+
+
+def _credits(units: str) -> str | None:
+    return amount({"asset": "CREDIT", "units": units})
+
+
+def _share(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a pool; `weight_part` is weight / all_weight, rounded down."""
+    money = {name: amount(told.get(name)) for name in ("pool", "share", "cap", "paid")}
+    weight, whole = int(told["weight"]), int(told["all_weight"])
+    part_ppm = weight * 1_000_000 // whole if whole else None
+    return {**told, **money, "weight_part_ppm": part_ppm}
 
 
 @epoch.command("file", epilog="Example: tallystick epoch file 3 --out 3.json")
@@ -160,23 +193,19 @@ def show_epoch_clients(
 
 
 @epoch.command("signals", epilog="Example: tallystick epoch signals 3")
-@reads
+@lists(AS_IT_IS)
 def list_signals(
     remote: Remote,
     epoch: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
     renters: Annotated[
         bool, typer.Option("--renters", help="Signals of renters; for auditors.")
     ] = False,
-    limit: Limit = 50,
 ) -> None:
     """Show how much of each node's use came from one renter, or from related ones."""
     told = remote.list(
-        lambda c, size, cursor: (
-            c.list_renter_signals(epoch, limit=size, cursor=cursor)
-            if renters
-            else c.list_wash_signals(epoch, limit=size, cursor=cursor)
-        ),
-        limit,
+        lambda c, page: (
+            c.list_renter_signals(epoch, **page) if renters else c.list_wash_signals(epoch, **page)
+        )
     )
     names = ("subject_id", "gpu_us", "counterparties", "largest_ppm", "related_ppm", "raised")
     remote.tell(told, columns(told["data"], names))
@@ -363,12 +392,10 @@ def accept(
 
 
 @reward.command(epilog="Example: tallystick reward corrections --json")
-@reads
-def corrections(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def corrections(remote: Remote) -> None:
     """List every slash and adjustment, and its result."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_reward_corrections(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_reward_corrections(**page))
     names = ("correction_id", "kind", "state", "epoch", "account_id", "delta", "slashed")
     remote.tell(found, columns([_shown(row) for row in found["data"]], names))
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId
-from cli.remote import Limit, Remote, acts, credits_of, reads, records
+from cli.arguments import AccountId, OwnAccount
+from cli.remote import AS_IT_IS, IN_ORDER, Remote, acts, credits_of, lists, reads, records
 from cli.terminal import amount, columns, facts, group, note
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def open_promotion(remote: Remote, program: Program, credits: Credits) -> None:
 
 
 @promotion.command("list", epilog="Example: tallystick promotion list --json")
-@reads
-def list_promotions(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_promotions(remote: Remote) -> None:
     """List every program (operators and auditors)."""
-    found = remote.list(lambda c, size, cursor: c.list_promotions(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_promotions(**page))
     rows = [
         {**row, **{name: amount(row[name]) for name in ("opened", "granted", "left")}}
         for row in found["data"]
@@ -103,9 +103,10 @@ def close_promotion(remote: Remote, program: Program) -> None:
 
 @payer.command("show", epilog="Example: tallystick payer show acct_1f0c...")
 @reads
-def show_funding(remote: Remote, account_id: AccountId) -> None:
+def show_funding(remote: Remote, account_id: OwnAccount = None) -> None:
     """Show what an account may spend now, in spend order, and its payer."""
-    told = remote.ask(lambda c: c.read_funding(account_id))
+    who = remote.own(account_id)
+    told = remote.ask(lambda c: c.read_funding(who))
     rows = [{**row, "available": amount(row["available"])} for row in told["sources"]]
     by = told.get("payer")
     if by is not None:
@@ -135,12 +136,11 @@ def fund_account(
 
 
 @payer.command("list", epilog="Example: tallystick payer list acct_1f0c...")
-@reads
-def list_funded(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_funded(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the accounts that an account pays for, and the use of each cap this month."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_funded_accounts(account_id, limit=size, cursor=cursor), limit
-    )
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_funded_accounts(who, **page))
     rows = [
         {**row, "monthly_cap": amount(row.get("monthly_cap")), "used": amount(row.get("used"))}
         for row in found["data"]
@@ -184,12 +184,11 @@ def set_budget(
 
 
 @budget.command("list", epilog="Example: tallystick budget list acct_1f0c...")
-@reads
-def list_budgets(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
+@lists(AS_IT_IS)
+def list_budgets(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the caps of an account, and the use of each this month."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_budgets(account_id, limit=size, cursor=cursor), limit
-    )
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_budgets(who, **page))
     rows = [
         {**row, **{name: amount(row.get(name)) for name in ("monthly", "used", "left")}}
         for row in found["data"]
@@ -231,12 +230,11 @@ def create(
 
 
 @payment.command("list", epilog="Example: tallystick payment list acct_1f0c... --json")
-@reads
-def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
-    """List the payments of an account, oldest first."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_payments(account_id, limit=size, cursor=cursor), limit
-    )
+@lists(IN_ORDER)
+def list_(remote: Remote, account_id: OwnAccount = None) -> None:
+    """List the payments of an account."""
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_payments(who, **page))
     rows = [{**row, "amount": amount(row["amount"])} for row in found["data"]]
     remote.tell(found, columns(rows, _LISTED))
 

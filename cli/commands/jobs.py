@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import JobId
-from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
+from cli.remote import (
+    AS_IT_IS,
+    BY_NUMBER,
+    IN_ORDER,
+    Remote,
+    credits_of,
+    lists,
+    ppm_of,
+    reads,
+    records,
+)
 from cli.terminal import InputUnusable, amount, columns, facts, group, local_time, note
 from cli.work_options import (
     Command,
@@ -122,19 +132,16 @@ def _reference(text: str) -> Any:
 
 
 @job.command("list", epilog="Example: tallystick job list --state open")
-@reads
+@lists(IN_ORDER)
 def list_jobs(
     remote: Remote,
     state: Annotated[
         Literal["open", "cancelled", "completed", "failed"] | None,
         typer.Option(help="Only jobs in this state."),
     ] = None,
-    limit: Limit = 50,
 ) -> None:
     """List your jobs; all of them for operators and auditors."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_jobs(state=state, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_jobs(state=state, **page))
     names = ("job_id", "kind", "work", "state", "project_id", "submitted_at")
     remote.tell(found, columns(found["data"], names))
 
@@ -149,12 +156,10 @@ def show_job(remote: Remote, job_id: JobId) -> None:
 
 
 @job.command("parts", epilog="Example: tallystick job parts job_1f0c...")
-@reads
-def list_parts(remote: Remote, job_id: JobId, limit: Limit = 50) -> None:
+@lists(BY_NUMBER)
+def list_parts(remote: Remote, job_id: JobId) -> None:
     """List the chunks or members of a job, each with its latest lease."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_job_parts(job_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_job_parts(job_id, **page))
     rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
     names = ("part", "attempt", "lease_id", "state", "close_code", "charge")
     remote.tell(found, columns(rows, names))
@@ -248,23 +253,19 @@ def cancel_job(remote: Remote, job_id: JobId) -> None:
 
 
 @job.command("usage", epilog="Example: tallystick job usage --by kind,node_id --as-provider")
-@reads
+@lists(AS_IT_IS)
 def show_usage(
     remote: Remote,
     by: Annotated[str, typer.Option(help="Like day,kind: see the reference.")] = "kind",
     as_provider: Annotated[
         bool, typer.Option("--as-provider", help="Usage on your nodes, as their provider.")
     ] = False,
-    limit: Limit = 50,
 ) -> None:
     """Show usage of the last 31 days by kind of job, node, pool, client, project, end user or
     group.
     """
     found = remote.list(
-        lambda c, size, cursor: c.list_usage_breakdown(
-            by=by, as_provider=as_provider, limit=size, cursor=cursor
-        ),
-        limit,
+        lambda c, page: c.list_usage_breakdown(by=by, as_provider=as_provider, **page)
     )
     rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
     remote.tell(found, columns(rows, (*by.split(","), "accruals", "gpu_us", "charge")))

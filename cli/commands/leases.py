@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 
 import typer
 
 from cli.arguments import JobId, KeyFile, LeaseId
-from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
+from cli.remote import AS_IT_IS, IN_ORDER, Remote, credits_of, lists, ppm_of, reads, records
 from cli.terminal import (
     EXIT_NO,
     AnswerIsNo,
@@ -22,6 +22,7 @@ from cli.terminal import (
     amount,
     columns,
     facts,
+    gpu_hours,
     group,
     note,
     tell,
@@ -151,19 +152,37 @@ def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None)
 
 
 @lease.command("list", epilog="Example: tallystick lease list --state active")
-@reads
+@lists(IN_ORDER)
 def list_leases(
     remote: Remote,
     state: Annotated[LeaseState | None, typer.Option(help="Only leases in this state.")] = None,
-    limit: Limit = 50,
+    job: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Only leases of this job, job_...")
+    ] = None,
+    node: Annotated[
+        str | None, typer.Option(metavar="NODE", help="Only leases on this node, node_...")
+    ] = None,
 ) -> None:
     """List your leases, as renter and as provider; all of them for operators and auditors."""
     found = remote.list(
-        lambda c, size, cursor: c.list_leases(state=state, limit=size, cursor=cursor), limit
+        lambda c, page: c.list_leases(state=state, job_id=job, node_id=node, **page)
     )
-    rows = [{**row, "charge": amount(row["charge"])} for row in found["data"]]
+    rows = [{**row, **_so_far(row)} for row in found["data"]]
     names = ("lease_id", "state", "gpu_count", "share_ppm", "gpu_us", "charge", "requested_at")
     remote.tell(found, columns(rows, names))
+    if any("estimate" in row for row in rows) and not remote.as_json:
+        note("~ is an estimate by the reports so far; billed each full hour, the rest at its end")
+
+
+def _so_far(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What it used and costs: what was billed, or while it runs the estimate, marked with `~`."""
+    estimate = row.get("estimate")
+    if estimate is None:
+        return {"charge": amount(row["charge"])}
+    return {
+        "gpu_us": f"~{gpu_hours(estimate['gpu_us'])}",
+        "charge": f"~{amount(estimate['charge'])}",
+    }
 
 
 @lease.command("show", epilog="Example: tallystick lease show lease_1f0c... --until settled")
@@ -227,12 +246,10 @@ def close_lease(
 
 
 @lease.command("charges", epilog="Example: tallystick lease charges lease_1f0c...")
-@reads
-def list_charges(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_charges(remote: Remote, lease_id: LeaseId) -> None:
     """Show the cost of a lease, hour by hour: fee + provider + platform + burn."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_lease_charges(lease_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_lease_charges(lease_id, **page))
     money = ("charge", "fee", "provider", "platform", "burn")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     remote.tell(found, columns(rows, ("until", "gpu_us", *money)))
@@ -316,9 +333,7 @@ def sign(
     from domain.lease.countersign import message_for
 
     key = key_of(key_file)
-    hours = remote.list(
-        lambda c, size, cursor: c.list_lease_usage(lease_id, limit=size, cursor=cursor), 10_000
-    )["data"]
+    hours = remote.list(lambda c, page: c.list_lease_usage(lease_id, **page), 10_000)["data"]
     until = str(hours[-1]["until"]) if hours else None
     if until is None:
         remote.tell({"lease_id": lease_id, "signed": False}, ["nothing was accrued yet"])
@@ -447,12 +462,10 @@ def accept_quote(
 
 
 @lease.command("events", epilog="Example: tallystick lease events lease_1f0c...")
-@reads
-def list_events(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
+@lists(AS_IT_IS)
+def list_events(remote: Remote, lease_id: LeaseId) -> None:
     """Show the life of a lease: each fact, its cause and what it moved (--json: all)."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_lease_steps(lease_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_lease_steps(lease_id, **page))
     rows = [
         {
             **row,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId, JobId, KeyFile, OfferId
-from cli.remote import Limit, Remote, acts, credits_of, ppm_of, reads, records
+from cli.arguments import AccountId, JobId, KeyFile, OfferId, OwnAccount
+from cli.remote import AS_IT_IS, IN_ORDER, Remote, acts, credits_of, lists, ppm_of, reads, records
 from cli.terminal import amount, columns, facts, group, note, top_level
-from cli.work_options import MaxPrice, Share, words_of
+from cli.work_options import Share, words_of
 
 if TYPE_CHECKING:
     from tallystick_client.forms import (
@@ -80,19 +80,20 @@ def create_account(
 
 
 @account.command("list", epilog="Example: tallystick account list --json")
-@reads
-def list_accounts(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_accounts(remote: Remote) -> None:
     """List your account; all of them for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_accounts(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_accounts(**page))
     remote.tell(found, columns(found["data"], ("account_id", "kind", "opened_at")))
 
 
 @account.command("show", epilog="Example: tallystick account show acct_1f0c...")
 @reads
-def show_account(remote: Remote, account_id: AccountId) -> None:
+def show_account(remote: Remote, account_id: OwnAccount = None) -> None:
     """Show one account and its balances, from the books."""
-    found = remote.ask(lambda c: c.read_account(account_id))
-    balances = remote.ask(lambda c: c.read_balances(account_id))
+    who = remote.own(account_id)
+    found = remote.ask(lambda c: c.read_account(who))
+    balances = remote.ask(lambda c: c.read_balances(who))
     told = {**found, "balances": balances["data"], "position": balances["position"]}
     rows = [{"book": row["part"], "balance": amount(row["balance"])} for row in balances["data"]]
     names = ("account_id", "kind", "opened_at", "closed_at")
@@ -184,8 +185,24 @@ def create_offer(
     interruptible: Annotated[
         bool, typer.Option("--interruptible", help="Also take leases that may be paused.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell your part of the price, and offer nothing.")
+    ] = False,
 ) -> None:
-    """Offer the GPUs of a node at a price."""
+    """Offer the GPUs of a node at a price, and tell which part of it is yours."""
+    part = remote.ask(lambda c: c.read_owner_part(node, price=int(credits_of(price)["units"])))
+    before = remote.ask(lambda c: c.search_offers(node_id=node, limit=10))["data"]
+    for line in _owner_part(part, settlement):
+        note(line)
+    for other in before:
+        note(
+            f"warning: the offer {other['offer_id']} of this node at"
+            f" {amount(other['price_per_gpu_hour'])} stays open, and renters take the cheapest."
+            f" Close it: tallystick offer close {other['offer_id']}"
+        )
+    if dry_run:
+        remote.tell(part, ["nothing was offered: leave out --dry-run"])
+        return
     body: OfferRequest = {
         "provider_id": provider,
         "node_id": node,
@@ -199,24 +216,43 @@ def create_offer(
     remote.tell(told, facts(told))
 
 
+def _owner_part(told: Mapping[str, Any], settlement: Settlement) -> list[str]:
+    """What the owner gets of a GPU-hour, by class, and when."""
+    lines = [
+        f"you get {_plain(one['provider'])} of {_plain(one['price'])} CREDIT per GPU-hour"
+        f" ({one['gpu_class']}): usage fee {_plain(one['fee'])}, platform"
+        f" {_plain(one['platform'])}"
+        + (f", burned {_plain(one['burn'])}" if int(one["burn"]["units"]) else "")
+        for one in told["data"]
+    ]
+    if settlement == "burn":
+        return [*lines, "paid in TOKEN when the epoch is sealed"]
+    hours, wait = (told[f"{name}_seconds"] // 3_600 for name in ("held_back", "destination"))
+    minimum = _plain(told["cash_out_minimum"])
+    return [
+        *lines,
+        f"it matures {hours} hours after it was earned; the smallest cash-out is {minimum} CREDIT,"
+        f" and none leaves within {wait} hours of a new destination",
+    ]
+
+
+def _plain(money: Mapping[str, Any]) -> str:
+    """`1.125`, without the zeros at its end."""
+    return str(amount(money)).partition(" ")[0].rstrip("0").rstrip(".")
+
+
 @offer.command("list", epilog='Example: tallystick offer list --model "NVIDIA H200"')
-@reads
+@lists(AS_IT_IS)
 def list_offers(
     remote: Remote,
     model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
     max_price: Annotated[
         str | None, typer.Option(metavar="CREDITS", help="Highest price per GPU-hour.")
     ] = None,
-    limit: Limit = 50,
 ) -> None:
     """List open offers, cheapest first. Needs no key."""
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
-    found = remote.list(
-        lambda c, size, cursor: c.search_offers(
-            model=model, price_max=price_max, limit=size, cursor=cursor
-        ),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.search_offers(model=model, price_max=price_max, **page))
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
     names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
     remote.tell(found, columns(rows, names))
@@ -239,12 +275,10 @@ def close_offer(remote: Remote, offer_id: OfferId) -> None:
 
 
 @offer.command("unmatched", epilog="Example: tallystick offer unmatched --json")
-@reads
-def unmatched(remote: Remote, limit: Limit = 50) -> None:
+@lists(AS_IT_IS)
+def unmatched(remote: Remote) -> None:
     """List your requests that found no node, the newest first; all of them for operators."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_unmatched_requests(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_unmatched_requests(**page))
     rows = [
         {
             "at": row["at"],
@@ -269,7 +303,7 @@ def _eased(one: Any) -> str:
 
 
 @offer.command("search", epilog="Example: tallystick offer search --memory 80000 --setting edge")
-@reads
+@lists(AS_IT_IS)
 def search(
     remote: Remote,
     model: Model = None,
@@ -291,12 +325,11 @@ def search(
     tier: Tier = None,
     reputation: Reputation = None,
     max_price: Annotated[str | None, typer.Option(metavar="CREDITS", help="Per GPU-hour.")] = None,
-    limit: Limit = 50,
 ) -> None:
     """List open offers that meet every demand, cheapest first. Needs no key."""
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
     found = remote.list(
-        lambda c, size, cursor: c.search_offers(
+        lambda c, page: c.search_offers(
             model=model,
             vendor=vendor,
             memory_mib=memory,
@@ -316,10 +349,8 @@ def search(
             capacity_class=capacity,
             min_reputation_ppm=reputation,
             price_max=price_max,
-            limit=size,
-            cursor=cursor,
-        ),
-        limit,
+            **page,
+        )
     )
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
     names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
@@ -329,11 +360,16 @@ def search(
 # --- what a job would get ---------------------------------------------------------------------
 
 
-@commands.command("quote", epilog="Example: tallystick quote --max-price 3 --memory 80000")
+@commands.command("quote", epilog="Example: tallystick quote --memory 80000")
 @reads
 def quote(
     remote: Remote,
-    max_price: MaxPrice,
+    max_price: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CREDITS", help="Highest price per GPU-hour, like 2.78; default: any price."
+        ),
+    ] = None,
     command: Annotated[str, typer.Option(help="What would run, as in a shell.")] = "true",
     gpus: Gpus = 1,
     share: Share = "1",
@@ -379,7 +415,7 @@ def quote(
         "gpu_count": gpus,
         "share_ppm": ppm_of(share),
         "models": [] if model is None else [model],
-        "max_price_per_gpu_hour": credits_of(max_price),
+        "max_price_per_gpu_hour": credits_of(max_price or ANY_PRICE),
         "constraints": demands,
     }
     body: JobQuoteRequest = {"job": job, "term_seconds": term}
@@ -406,6 +442,8 @@ def explain(remote: Remote, job_id: JobId) -> None:
         raise typer.Exit(1)
 
 
+ANY_PRICE = "1000000"
+"""The highest price that an offer may have."""
 _MATCH = ("lease_id", "node_id", "rule", "considered", "runner_up", "deciding", "recomputed")
 
 

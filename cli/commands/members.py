@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.arguments import AccountId
+from cli.arguments import AccountId, OwnAccount
 from cli.remote import Remote, reads, records
 from cli.signing import vote_on
 from cli.terminal import InputUnusable, columns, facts, group, note
@@ -43,9 +43,10 @@ Expires = Annotated[
 
 @api_key.command("list", epilog="Example: tallystick key list acct_1f0c... --json")
 @reads
-def list_keys(remote: Remote, account_id: AccountId) -> None:
+def list_keys(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the keys of an account, with what their members' roles leave of the scopes."""
-    told = remote.ask(lambda c: c.list_api_keys(account_id))
+    who = remote.own(account_id)
+    told = remote.ask(lambda c: c.list_api_keys(who))
     rows = [{**row, "opens": ", ".join(row.get("opens", []))} for row in told["data"]]
     names = ("key_id", "member_id", "opens", "expires_at", "revoked_at", "succeeds")
     remote.tell(told, columns(rows, names))
@@ -124,9 +125,10 @@ def cancel_recovery(
 
 @member.command("list", epilog="Example: tallystick member list acct_1f0c...")
 @reads
-def list_members(remote: Remote, account_id: AccountId) -> None:
+def list_members(remote: Remote, account_id: OwnAccount = None) -> None:
     """List present and former members of an account."""
-    told = remote.ask(lambda c: c.list_members(account_id))
+    who = remote.own(account_id)
+    told = remote.ask(lambda c: c.list_members(who))
     remote.tell(told, columns(told["data"], ("member_id", "role", "added_at", "removed_at")))
 
 
@@ -164,9 +166,10 @@ def invite(
 
 @member.command("invitations", epilog="Example: tallystick member invitations acct_1f0c...")
 @reads
-def list_invitations(remote: Remote, account_id: AccountId) -> None:
+def list_invitations(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the invitations that wait to be redeemed."""
-    told = remote.ask(lambda c: c.list_invitations(account_id))
+    who = remote.own(account_id)
+    told = remote.ask(lambda c: c.list_invitations(who))
     rows = [{**row, "scopes": ", ".join(row["scopes"])} for row in told["data"]]
     remote.tell(told, columns(rows, ("invitation_id", "member_id", "role", "scopes", "expires_at")))
 

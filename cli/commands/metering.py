@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from cli.arguments import LeaseId, RegionId
-from cli.remote import Limit, Remote, reads, records
+from cli.remote import AS_IT_IS, Remote, lists, reads, records
 from cli.terminal import columns, facts, group
 
 meter = group(
@@ -26,12 +26,10 @@ _AMOUNTS = ("cpu_us", "memory_byte_s", "storage_byte_s", "received_bytes", "sent
 
 
 @meter.command("list", epilog="Example: tallystick meter list lease_1f0c...")
-@reads
-def list_rows(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
+@lists(AS_IT_IS)
+def list_rows(remote: Remote, lease_id: LeaseId) -> None:
     """List the signed rows of a lease: what its work used beside GPU time, report by report."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_resource_rows(lease_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_resource_rows(lease_id, **page))
     remote.tell(found, columns(found["data"], ("usage_position", "from", "to", *_AMOUNTS)))
 
 
@@ -48,18 +46,14 @@ def show_lease(remote: Remote, lease_id: LeaseId) -> None:
 
 
 @meter.command("charges", epilog="Example: tallystick meter charges lease_1f0c... network")
-@reads
+@lists(AS_IT_IS)
 def list_charges(
     remote: Remote,
     lease_id: LeaseId,
     which: Annotated[Meter, typer.Argument(metavar="METER", help="Meter of the lease.")],
-    limit: Limit = 50,
 ) -> None:
     """List the charges of one meter of a lease, each with the reports it was made of."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_resource_charges(lease_id, which, limit=size, cursor=cursor),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.list_resource_charges(lease_id, which, **page))
     rows = [
         {
             **one,
@@ -81,22 +75,16 @@ def show_transfers(remote: Remote, lease_id: LeaseId) -> None:
 
 
 @meter.command("used", epilog="Example: tallystick meter used --by node_id --as-provider")
-@reads
+@lists(AS_IT_IS)
 def list_used(
     remote: Remote,
     by: Annotated[Group, typer.Option(help="What to sum by.")] = "kind",
     as_provider: Annotated[
         bool, typer.Option("--as-provider", help="Of leases on your nodes, not your own.")
     ] = False,
-    limit: Limit = 50,
 ) -> None:
     """List signed use of CPU, memory, storage and network, by kind of job, node or lease."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_resource_use(
-            by=by, as_provider=as_provider, limit=size, cursor=cursor
-        ),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.list_resource_use(by=by, as_provider=as_provider, **page))
     remote.tell(found, columns(found["data"], ("group", "leases", *_AMOUNTS)))
 
 

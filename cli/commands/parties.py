@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import AccountId
-from cli.remote import Limit, Remote, reads, records
+from cli.arguments import AccountId, OwnAccount
+from cli.remote import IN_ORDER, Remote, lists, reads, records
 from cli.terminal import EXIT_NO, InputUnusable, columns, facts, group, note
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ def register_client(
 
 
 @client.command("list", epilog="Example: tallystick client list --json")
-@reads
-def list_clients(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_clients(remote: Remote) -> None:
     """List compute clients: yourself, or all for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_clients(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_clients(**page))
     names = ("client_id", "suspended", "min_reputation_ppm", "registered_at")
     remote.tell(found, columns(found["data"], names))
 
@@ -159,10 +159,10 @@ def create_group(
 
 
 @groups.command("list", epilog="Example: tallystick group list --json")
-@reads
-def list_groups(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_groups(remote: Remote) -> None:
     """List your groups, with the GPUs they hold and may hold."""
-    found = remote.list(lambda c, size, cursor: c.list_groups(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_groups(**page))
     names = ("group_id", "parent_id", "pool_id", "used_ppm", "gpu_ppm_max", "created_at")
     remote.tell(found, columns(found["data"], names))
 
@@ -247,9 +247,10 @@ def set_overflow(
 
 @project.command("list", epilog="Example: tallystick project list acct_1f0c...")
 @reads
-def list_projects(remote: Remote, account_id: AccountId) -> None:
+def list_projects(remote: Remote, account_id: OwnAccount = None) -> None:
     """List projects with an overflow policy; requests of all others are refused."""
-    told = remote.ask(lambda c: c.list_project_policies(account_id))
+    who = remote.own(account_id)
+    told = remote.ask(lambda c: c.list_project_policies(who))
     remote.tell(told, columns(told["data"], ("project_id", "overflow")))
 
 
@@ -274,12 +275,11 @@ def set_counterparty(
 
 
 @counterparty.command("list", epilog="Example: tallystick counterparty list acct_1f0c...")
-@reads
-def list_counterparties(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_counterparties(remote: Remote, account_id: OwnAccount = None) -> None:
     """List the accounts that an account allows and denies."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_counterparties(account_id, limit=size, cursor=cursor), limit
-    )
+    who = remote.own(account_id)
+    found = remote.list(lambda c, page: c.list_counterparties(who, **page))
     names = ("counterparty_id", "verdict", "since")
     remote.tell(found, columns(found["data"], names))
 
@@ -311,10 +311,10 @@ def add(
 
 
 @webhook.command("list", epilog="Example: tallystick webhook list --json")
-@reads
-def list_endpoints(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_endpoints(remote: Remote) -> None:
     """List your endpoints."""
-    found = remote.list(lambda c, size, cursor: c.list_webhooks(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_webhooks(**page))
     rows = [{**row, "types": ", ".join(row["types"]) or "all"} for row in found["data"]]
     remote.tell(found, columns(rows, _NAMES))
 
@@ -368,11 +368,9 @@ def replay(
 
 
 @webhook.command("deliveries", epilog="Example: tallystick webhook deliveries hook_1f0c...")
-@reads
-def deliveries(remote: Remote, endpoint_id: EndpointId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def deliveries(remote: Remote, endpoint_id: EndpointId) -> None:
     """List the deliveries of each fact and their results."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_deliveries(endpoint_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_deliveries(endpoint_id, **page))
     names = ("position", "outcome", "attempts", "answer", "error", "next_at")
     remote.tell(found, columns(found["data"], names))

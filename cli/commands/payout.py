@@ -176,12 +176,17 @@ def reconcile(
             for each in differences
         ],
     }
-    lines = facts({name: told[name] for name in ("block", "total_supply", "committed", "claimed")})
+    sums = {name: _tokens(told[name]) for name in ("total_supply", "committed", "claimed")}
+    lines = facts({"block": chain.number, **sums})
     lines += columns(told["differences"], ("name", "expected", "got")) if differences else []
     lines.append("reconciled" if not differences else "NOT RECONCILED")
     tell(told, lines, as_json=as_json)
     if differences:
         raise typer.Exit(EXIT_NO)
+
+
+def _tokens(units: str) -> str | None:
+    return amount({"asset": "TOKEN", "units": units})
 
 
 # --- the chain -------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from cli.arguments import NodeId
 from cli.chain.connection import chain_of, signer_of
 from cli.chain.options import ChainFile, ChainUrl, DevKey, Keystore
 from cli.commands.billing import From, To
-from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.remote import AS_IT_IS, IN_ORDER, Remote, credits_of, lists, reads, records
 from cli.settings import ConfigFile, DataDir, in_force
 from cli.terminal import AsJson, InputUnusable, columns, facts, group, note, tell, top_level
 from cli.work_options import Image, MaxMeters, MaxPrice, Models, work_of
@@ -111,10 +111,10 @@ def remove_node(remote: Remote, pool_id: PoolId, node_id: NodeId) -> None:
 
 
 @pool.command("list", epilog="Example: tallystick pool list")
-@reads
-def list_pools(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_pools(remote: Remote) -> None:
     """List every pool: how many nodes it has, and how many requests wait for it."""
-    found = remote.list(lambda c, size, cursor: c.list_pools(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_pools(**page))
     rows = [{**row, "scheduler": row["policy"]["scheduler"]} for row in found["data"]]
     names = ("pool_id", "name", "scheduler", "nodes", "waiting", "version")
     remote.tell(found, columns(rows, names))
@@ -131,35 +131,29 @@ def show_pool(remote: Remote, pool_id: PoolId) -> None:
 
 
 @pool.command("nodes", epilog="Example: tallystick pool nodes pool_1f0c...")
-@reads
-def list_nodes(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_nodes(remote: Remote, pool_id: PoolId) -> None:
     """List the nodes of a pool, of all providers."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_pool_nodes(pool_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_pool_nodes(pool_id, **page))
     names = ("node_id", "provider_id", "phase", "models", "devices", "free")
     remote.tell(found, columns(found["data"], names))
 
 
 @pool.command("queue", epilog="Example: tallystick pool queue pool_1f0c...")
-@reads
-def list_queue(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
+@lists(AS_IT_IS)
+def list_queue(remote: Remote, pool_id: PoolId) -> None:
     """List the requests that wait for a pool, in order of arrival."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_pool_queue(pool_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_pool_queue(pool_id, **page))
     rows = [{**row, "demand": _demand(row["demand"])} for row in found["data"]]
     names = ("place", "request_id", "is_gang", "demand", "account_id", "waits_since")
     remote.tell(found, columns(rows, names))
 
 
 @pool.command("decisions", epilog="Example: tallystick pool decisions pool_1f0c...")
-@reads
-def list_decisions(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_decisions(remote: Remote, pool_id: PoolId) -> None:
     """List the scheduler's decisions: the chosen request, the rule and the position in the log."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_pool_decisions(pool_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_pool_decisions(pool_id, **page))
     names = ("position", "chosen", "rule", "policy_version", "waiting", "decided_at")
     remote.tell(found, columns(found["data"], names))
 
@@ -202,12 +196,10 @@ def show_health(remote: Remote, pool_id: PoolId) -> None:
 
 
 @pool.command("components", epilog="Example: tallystick pool components pool_1f0c...")
-@reads
-def list_components(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_components(remote: Remote, pool_id: PoolId) -> None:
     """List the components of a pool, with what each last said of its health."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_components(pool_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_components(pool_id, **page))
     remote.tell(found, columns(found["data"], (*_COMPONENT, "is_removed")))
 
 
@@ -378,10 +370,7 @@ def _record(remote: Remote, pool_id: str) -> PoolRecord:
     from domain.pools.component import COMPONENTS_MAX
 
     told = remote.ask(lambda c: c.read_pool_controller(pool_id))
-    found = remote.list(
-        lambda c, size, cursor: c.list_components(pool_id, limit=size, cursor=cursor),
-        COMPONENTS_MAX,
-    )
+    found = remote.list(lambda c, page: c.list_components(pool_id, **page), COMPONENTS_MAX)
     components = tuple(
         Component(one["component_id"], one["kind"], one["is_removed"]) for one in found["data"]
     )
@@ -447,10 +436,10 @@ def open_gang(
 
 
 @gang.command("list", epilog="Example: tallystick gang list")
-@reads
-def list_gangs(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_gangs(remote: Remote) -> None:
     """List your gangs; all of them for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_gangs(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_gangs(**page))
     names = ("gang_id", "state", "members", "min_members", "ready", "place", "requested_at")
     remote.tell(found, columns(found["data"], names))
 
@@ -514,24 +503,20 @@ _NAMES = ("hour", "day", "pool", "region", "model", "node")
 
 
 @commands.command(epilog="Example: tallystick utilisation --by day,pool")
-@reads
+@lists(AS_IT_IS)
 def utilisation(
     remote: Remote,
     by: Annotated[str, typer.Option(help="hour or day first; pool, region, model, node.")] = "pool",
     pool: Annotated[str | None, typer.Option(help="Only of this pool.")] = None,
     from_: From = None,
     to: To = None,
-    limit: Limit = 50,
 ) -> None:
     """Where the accelerators' time went.
 
     In the last column # is leased, . is idle, m is mined, x is stranded and ? is unavailable.
     """
     found = remote.list(
-        lambda c, size, cursor: c.list_utilisation(
-            by=by, pool_id=pool, from_=from_, to=to, limit=size, cursor=cursor
-        ),
-        limit,
+        lambda c, page: c.list_utilisation(by=by, pool_id=pool, from_=from_, to=to, **page)
     )
     rows = [
         {**row, "leased": _percent(row["leased_ppm"]), "time": bar(row)} for row in found["data"]

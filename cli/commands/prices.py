@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.remote import Limit, Remote, acts, credits_of, reads, records
+from cli.remote import BY_NUMBER, Remote, acts, credits_of, lists, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
@@ -107,12 +107,10 @@ def observe(
 
 
 @oracle.command("snapshots", epilog="Example: tallystick oracle snapshots --limit 10")
-@reads
-def snapshots(remote: Remote, limit: Limit = 50) -> None:
-    """List every snapshot in order: the price at each burn or seal that needed it."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_price_snapshots(limit=size, cursor=cursor), limit
-    )
+@lists(BY_NUMBER)
+def snapshots(remote: Remote) -> None:
+    """List every snapshot: the price at each burn or seal that needed it."""
+    found = remote.list(lambda c, page: c.list_price_snapshots(**page))
     remote.tell(found, columns(found["data"], _SHOWN))
 
 

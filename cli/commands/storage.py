@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.arguments import JobId, NodeId, RegionId
-from cli.remote import Limit, Remote, reads, records
+from cli.remote import IN_ORDER, Remote, lists, reads, records
 from cli.terminal import columns, facts, group
 
 volume = group("volume", "Volumes: disk that outlives jobs.", "tallystick volume list")
@@ -40,10 +40,10 @@ def create_volume(
 
 
 @volume.command("list", epilog="Example: tallystick volume list --json")
-@reads
-def list_volumes(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_volumes(remote: Remote) -> None:
     """List volumes, deleted ones too."""
-    found = remote.list(lambda c, size, cursor: c.list_volumes(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_volumes(**page))
     remote.tell(found, columns([_plain(one) for one in found["data"]], _SHOWN))
 
 
@@ -129,10 +129,10 @@ def place_dataset(
 
 
 @dataset.command("list", epilog="Example: tallystick dataset list --json")
-@reads
-def list_datasets(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_datasets(remote: Remote) -> None:
     """List datasets and their regions."""
-    found = remote.list(lambda c, size, cursor: c.list_datasets(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_datasets(**page))
     names = ("dataset_id", "name", "region_ids", "pinned")
     remote.tell(found, columns(found["data"], names))
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import NodeId, ProviderId, RegionId
-from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
-from cli.terminal import AnswerIsNo, InputUnusable, amount, columns, facts, group, local_time
+from cli.remote import IN_ORDER, Remote, credits_of, lists, ppm_of, reads, records
+from cli.terminal import AnswerIsNo, InputUnusable, amount, columns, facts, group, local_time, note
 
 if TYPE_CHECKING:
     from tallystick_client import Client
@@ -28,6 +28,18 @@ node = group("node", "Nodes: machines with GPUs.", "tallystick node code REGION"
 
 PaymentMode = Literal["credits", "cash"]
 Role = Literal["worker", "ingress", "control"]
+Phase = Literal[
+    "joining",
+    "confirmed",
+    "provisioning",
+    "maintenance",
+    "active",
+    "draining",
+    "stopped",
+    "errored",
+    "failed",
+    "retired",
+]
 Uplink = Literal["corporate_firewall", "internet_provider"]
 
 
@@ -50,6 +62,11 @@ def register_provider(
     body: ProviderRequest = {"kind": kind}
     if payment_mode is not None:
         body["payment_mode"] = payment_mode
+    for other in remote.list(lambda c, page: c.list_providers(**page), 3)["data"]:
+        note(
+            f"warning: your account has the provider {other['provider_id']} already; regions, nodes"
+            " and offers can be added to that one"
+        )
     told = remote.ask(lambda c: c.register_provider(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -91,10 +108,10 @@ def add_kind(
 
 
 @provider.command("list", epilog="Example: tallystick provider list --json")
-@reads
-def list_providers(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_providers(remote: Remote) -> None:
     """List your providers; all of them for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_providers(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_providers(**page))
     names = ("provider_id", "account_id", "kind", "registered_at")
     remote.tell(found, columns(found["data"], names))
 
@@ -134,18 +151,16 @@ def issue_code(
 
 
 @node.command("list", epilog="Example: tallystick node list --region region_1f0c...")
-@reads
+@lists(IN_ORDER)
 def list_nodes(
     remote: Remote,
     region_id: Annotated[
         str | None, typer.Option("--region", metavar="REGION", help="Only of this region.")
     ] = None,
-    limit: Limit = 50,
+    phase: Annotated[Phase | None, typer.Option(help="Only in this phase.")] = None,
 ) -> None:
     """List your nodes; all of them for operators and auditors."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_nodes(region_id=region_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_nodes(region_id=region_id, phase=phase, **page))
     rows = [
         {**each, "state": _standing(each), "devices": len(_devices(each))} for each in found["data"]
     ]
@@ -272,14 +287,20 @@ def _with_verdict(told: Mapping[str, Any]) -> dict[str, Any]:
     verdict: Mapping[str, Any] | None = told.get("verdict")
     if verdict is None:
         return shown
-    waived = set(verdict["waived"])
-    failing = [f"{name} (waived)" if name in waived else name for name in verdict["failing"]]
+    waived = [name for name in verdict["failing"] if name in verdict["waived"]]
+    failing = [name for name in verdict["failing"] if name not in verdict["waived"]]
     return {
         **shown,
         "joinable": verdict["joinable"],
         "sellable": verdict["sellable"],
-        "failing_rules": ", ".join(failing) or "none",
+        "failing_rules": ", ".join(map(_rule, failing)) or "none",
+        "rules_waived_here": ", ".join(map(_rule, waived)) + " (nothing to do)" if waived else None,
     }
+
+
+def _rule(name: str) -> str:
+    """A rule as people name it."""
+    return name.replace("_", " ")
 
 
 _step(
@@ -535,12 +556,10 @@ def schedule(
 
 
 @maintenance.command("list", epilog="Example: tallystick maintenance list node_1f0c...")
-@reads
-def list_maintenances(remote: Remote, node_id: NodeId, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_maintenances(remote: Remote, node_id: NodeId) -> None:
     """List the announced maintenance of a node."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_maintenances(node_id, limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_maintenances(node_id, **page))
     remote.tell(found, columns(found["data"], _SHOWN))
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cli.arguments import KeyFile, ProviderId
-from cli.remote import Limit, Remote, reads, records
+from cli.remote import AS_IT_IS, IN_ORDER, Remote, lists, reads, records
 from cli.terminal import InputUnusable, columns, facts, group
 
 attribute = group(
@@ -83,22 +83,16 @@ def sign(
 
 
 @attribute.command("list", epilog="Example: tallystick attribute list --subject node_1f0c...")
-@reads
+@lists(IN_ORDER)
 def list_attributes(
     remote: Remote,
     subject: Annotated[
         str | None, typer.Option(metavar="SUBJECT", help="Only about this node or provider.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Only of this name.")] = None,
-    limit: Limit = 50,
 ) -> None:
     """List signed statements and their signers."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_attributes(
-            subject_id=subject, name=name, limit=size, cursor=cursor
-        ),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.list_attributes(subject_id=subject, name=name, **page))
     remote.tell(found, columns(found["data"], _STATED))
 
 
@@ -152,7 +146,7 @@ def show_reputation(
 @reputation.command(
     "evidence", epilog="Example: tallystick reputation evidence node node_1f0c... --json"
 )
-@reads
+@lists(AS_IT_IS)
 def list_evidence(
     remote: Remote,
     of: Annotated[Literal["node", "provider"], typer.Argument(help="The node or provider.")],
@@ -160,18 +154,17 @@ def list_evidence(
     at_position: Annotated[
         int | None, typer.Option(min=0, help="As of this position of the log.")
     ] = None,
-    limit: Limit = 50,
 ) -> None:
     """List the evidence behind a score: each fact that counts, for which input, and since when."""
     calls: dict[str, Any] = {
-        "node": lambda c, size, cursor: c.list_node_evidence(
-            subject_id, limit=size, cursor=cursor, as_of_position=at_position
+        "node": lambda c, page: c.list_node_evidence(
+            subject_id, as_of_position=at_position, **page
         ),
-        "provider": lambda c, size, cursor: c.list_provider_evidence(
-            subject_id, limit=size, cursor=cursor, as_of_position=at_position
+        "provider": lambda c, page: c.list_provider_evidence(
+            subject_id, as_of_position=at_position, **page
         ),
     }
-    found = remote.list(calls[of], limit)
+    found = remote.list(calls[of])
     names = ("fact_position", "input", "good", "total", "day", "counts_from", "client_id")
     remote.tell(found, columns(found["data"], names))
 
@@ -280,10 +273,10 @@ def grant_licence(
 
 
 @licence.command("list", epilog="Example: tallystick licence list --json")
-@reads
-def list_licences(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_licences(remote: Remote) -> None:
     """List your licences; all of them for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_licences(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_licences(**page))
     remote.tell(found, columns(found["data"], _LICENCE))
 
 

@@ -193,7 +193,8 @@ def _why_it_does_not_count(device: Attested, terms: RewardTerms) -> str | None:
     if device.tier < tier:
         return f"trust tier {device.tier}: the policy asks for {tier}"
     least = terms.availability_min_uptime_ppm * device.promised_us
-    return f"it was there for less than {-(-least // PPM)} of {device.promised_us} microseconds"
+    needed, promised = _hours(-(-least // PPM)), _hours(device.promised_us)
+    return f"it was there for less than {needed} of {promised}"
 
 
 def _why_no_work(
@@ -208,8 +209,8 @@ def _why_no_work(
         return [f"compute: nothing of its use counts as {policy.compute_base} in this epoch yet"]
     if share.cap is not None and share.share > share.cap:
         return [
-            f"compute: {share.share} was its share, and {node.burned_tokens} were burned for it:"
-            f" it gets at most {share.cap}"
+            f"compute: {_token(share.share)} was its share, and {_token(node.burned_tokens)} were"
+            f" burned for it: it gets at most {_token(share.cap)}"
         ]
     return _no_pool("compute", share)
 
@@ -224,8 +225,9 @@ def _why_less_time(
     for use in node.uses:
         if weights.get(use.source, 0) and use.burned * GPU_HOUR_US < use.gpu_us * least:
             yield (
-                f"compute: {use.burned} were burned for {use.gpu_us} us paid with {use.source}:"
-                f" {use.burned * GPU_HOUR_US // least} us count, at {least} an hour"
+                f"compute: {_credit(use.burned)} were burned for {_hours(use.gpu_us)} paid with"
+                f" {use.source}: {_hours(use.burned * GPU_HOUR_US // least)} count, at"
+                f" {_credit(least)} an hour"
             )
 
 
@@ -247,8 +249,8 @@ def _why_not_there(
     if share > paid:
         hours = attested_us(node, terms) // GPU_HOUR_US
         return [
-            f"availability: {share} was its share: for {hours} whole GPU-hours it gets at"
-            f" most {paid}"
+            f"availability: {_token(share)} was its share: for {hours} whole GPU-hours it gets at"
+            f" most {_token(paid)}"
         ]
     return [] if share else _no_pool("availability", high if high.weight else low)
 
@@ -256,4 +258,23 @@ def _why_not_there(
 def _no_pool(kind: str, share: ExplainedShare) -> list[str]:
     if share.share:
         return []
-    return [f"{kind}: its part of a pool of {share.pool} is less than one unit"]
+    return [f"{kind}: its part of a pool of {_token(share.pool)} is less than {_token(1)}"]
+
+
+def _token(units: int) -> str:
+    return f"{_decimal(units, 10**8)} TOKEN"
+
+
+def _credit(units: int) -> str:
+    return f"{_decimal(units, 10**6)} CREDIT"
+
+
+def _hours(us: int) -> str:
+    """GPU-hours, rounded down to a millionth."""
+    return f"{_decimal(us * 10**6 // GPU_HOUR_US, 10**6)} GPU-hours"
+
+
+def _decimal(units: int, whole: int) -> str:
+    """As many decimals as needed, without a float."""
+    digits = f"{units % whole:0{len(str(whole)) - 1}d}".rstrip("0")
+    return f"{units // whole:,}{'.' + digits if digits else ''}"

@@ -33,6 +33,10 @@ _READ = """
     SELECT * FROM webhook_delivery WHERE endpoint_id = %s AND position > %s
     ORDER BY position LIMIT %s
 """
+_READ_NEWEST = """
+    SELECT * FROM webhook_delivery WHERE endpoint_id = %s AND position < %s AND position > %s
+    ORDER BY position DESC LIMIT %s
+"""
 _LAST = """
     SELECT * FROM webhook_delivery WHERE endpoint_id = %s ORDER BY position DESC LIMIT 1
 """
@@ -119,6 +123,13 @@ def claim(
 def read(connection: Connection, endpoint_id: str, after: int, limit: int) -> list[Delivery]:
     """In order of position; `after` is the last of the page before."""
     return _rows(connection, _READ, endpoint_id, after, limit)
+
+
+def read_newest(
+    connection: Connection, endpoint_id: str, before: int, since: int, limit: int
+) -> list[Delivery]:
+    """The newest first: positions in (since, before)."""
+    return _rows(connection, _READ_NEWEST, endpoint_id, before, since, limit)
 
 
 def read_last(connection: Connection, endpoint_id: str) -> Delivery | None:

@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 from node_reporter.agent import doctor
-from node_reporter.reports.server_view import Today
+from node_reporter.reports.server_view import Terms, Today
 
 FRESH_S = 60
 REQUEST_S_MAX = 5
@@ -63,6 +63,7 @@ class Shown:
     checked: dict[str, Any]
     today: Today | None
     at: str
+    terms: Terms | None = None
 
 
 class Page:
@@ -157,6 +158,7 @@ def _html(shown: Shown) -> Iterator[str]:
     yield f"<style>{_STYLE}</style></head><body><main><h1>tallystick node</h1>"
     yield f"<p><code>{name}</code><br>reports to <code>{html.escape(shown.server)}</code></p>"
     yield from _today(shown.today)
+    yield from _terms(shown.terms)
     yield from _checks(shown.checked["checks"])
     yield from _devices(shown.checked["devices"])
     yield from _verdict(shown.checked["verdict"])
@@ -176,6 +178,26 @@ def _today(today: Today | None) -> Iterator[str]:
     if today.burn_units:
         yield f"; {_decimal(today.burn_units)} CREDIT more are paid in TOKEN with the epoch"
     yield " (UTC). The running hour is added when it is accrued.</p></section>"
+
+
+def _terms(terms: Terms | None) -> Iterator[str]:
+    """What part of the price is the owner's, and when it is paid."""
+    if terms is None:
+        return
+    yield "<section aria-labelledby=terms><h2 id=terms>Your part of a GPU-hour</h2>"
+    if not terms.parts:
+        yield "<p>No offer is open. <code>tallystick offer create --dry-run</code> tells your part"
+        yield " of a price before you offer.</p>"
+    else:
+        yield "<table><thead><tr><th scope=col>GPUs<th scope=col>Renters pay, CREDIT"
+        yield "<th scope=col>Usage fee<th scope=col>Yours</thead><tbody>"
+        for one in terms.parts:
+            paid = " (in TOKEN)" if one.is_burned else ""
+            yield f"<tr><th scope=row>{html.escape(one.gpu_class)}<td>{_decimal(one.price_units)}"
+            yield f"<td>{_decimal(one.fee_units)}<td>{_decimal(one.owner_units)}{paid}"
+        yield "</tbody></table>"
+    yield f"<p>It matures {terms.held_back_s // 3_600} hours after it was earned. The smallest"
+    yield f" cash-out is {_decimal(terms.minimum_units)} CREDIT.</p></section>"
 
 
 def _checks(found: list[dict[str, str]]) -> Iterator[str]:

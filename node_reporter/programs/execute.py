@@ -201,16 +201,18 @@ def usable(
     else:
         wanted.insert(0, SandboxRunner(folder.jobs, user))
     found: list[Runner] = []
-    reasons = []
+    reasons: dict[str, str] = {}
     for runner in wanted:
         try:
             runner.check()
         except RunnerUnusable as error:
-            reasons.append(f"{runner.name}: {error}")
+            reasons[runner.name] = str(error)
         else:
             found.append(runner)
-    for reason in reasons:
-        _tell(f"not used: {reason}")
+    if found and reasons.pop("docker", None) is not None:
+        _tell("without docker: it does not answer here, and only jobs that name an image need it")
+    for name, reason in reasons.items():
+        _tell(f"not used: {name}: {reason}")
     if not found:
         raise RunnerUnusable(
             "nothing here confines a job; install bubblewrap, or say --trusted"

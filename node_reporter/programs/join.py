@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -24,6 +25,7 @@ from node_reporter.reports.reports import AGENT
 from node_reporter.reports.server_view import ServerView
 from node_reporter.terminal import print_line, tell
 
+_CODE = re.compile(r"[0-9A-Za-z-]{8,16}")
 Common: TypeAlias = Callable[[argparse.ArgumentParser], None]
 
 
@@ -35,6 +37,11 @@ def join_node(options: argparse.Namespace, make_backend: MakeBackend) -> int:
     folder = config.state_folder(options.state, config.process_environment())
     if folder.node_key.exists():
         raise JoinRefused(f"{folder.path} holds a node already")
+    if _CODE.fullmatch(options.code) is None:
+        raise JoinRefused(
+            f"{options.code!r} is no join code, which has eight letters and digits, like 7KQ2M9XD:"
+            " copy it again from `tallystick node code REGION`"
+        )
     transport = HttpTransport(options.url, allow_http=options.allow_http)
     specs = _specs(make_backend(options, SystemClock()))
     key = folder.signing_key_or_new()

@@ -47,6 +47,7 @@ def shown(
             checked=doctor.examine(vendor, (driver, devices), folder, view),
             today=view.today,
             at=_written(clock.now().wall_us),
+            terms=view.terms,
         )
 
     try:

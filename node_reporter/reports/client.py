@@ -102,6 +102,7 @@ class HttpTransport:
                 f"{url!r} would send the node's key in the clear: use https,"
                 " or --allow-http in a network that is yours alone"
             )
+        self._name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._prefix = parts.path.rstrip("/")
         self._host, self._port = parts.hostname, parts.port
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
@@ -119,7 +120,8 @@ class HttpTransport:
             # Every call may be repeated: reports by their number, the others by their key.
             if kept and isinstance(error, ConnectionError):
                 return self.request(method, path, headers, body)
-            raise Unreachable(f"{type(error).__name__}: {error}") from error
+            said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+            raise Unreachable(f"{self._name}: {said}") from error
 
     def _exchange(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None

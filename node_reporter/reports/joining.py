@@ -88,11 +88,12 @@ def _why(status: int, document: Any) -> str:
     """The problem document in one line; it names field and rule."""
     if not isinstance(document, dict):
         return f"status {status}"
-    parts = [str(document.get("code", status)), str(document.get("detail", ""))]
+    detail = str(document.get("detail", ""))
     errors = document.get("errors")
-    parts += [
-        f"{error.get('pointer', '')} {error.get('detail', '')}"
+    rules = [
+        f"{error.get('pointer', '')}: {error.get('detail', '')}"
         for error in (errors if isinstance(errors, list) else [])
         if isinstance(error, dict)
     ]
+    parts = [str(document.get("code", status)), detail, *(one for one in rules if one != detail)]
     return printable(": ".join(part for part in parts if part.strip())[:1_000])

@@ -1,6 +1,6 @@
 """What the server says about this node: its phase, its verdict, its usage, what it earned today.
 
-For `doctor` and the local page: four reads with the node's own key, and nothing is changed by them.
+For `doctor` and the local page: five reads with the node's own key, and nothing is changed by them.
 Whatever comes back is text from elsewhere: it is shortened, and only what has the right form is
 taken.
 """
@@ -41,6 +41,26 @@ class Today:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Of one GPU-hour at the price of an open offer, in micro-credits: the owner's part."""
+
+    gpu_class: str
+    price_units: int
+    fee_units: int
+    owner_units: int
+    is_burned: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What an hour of this node brings its owner, and when that can be spent."""
+
+    parts: tuple[Part, ...]
+    held_back_s: int
+    minimum_units: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerView:
     """One look. `why` is empty where the server answered this node as one of its own."""
 
@@ -59,6 +79,7 @@ class ServerView:
     flagged: Mapping[int, str] = field(default_factory=dict)
     refused: tuple[Refused, ...] = ()
     today: Today | None = None
+    terms: Terms | None = None
 
 
 def look(settings: Settings, transport: Transport, clock: Clock) -> ServerView:
@@ -78,6 +99,10 @@ def look(settings: Settings, transport: Transport, clock: Clock) -> ServerView:
         _, usage = _get(settings, transport, "/usage")
     except Unreachable:
         usage = {}  # a long list of what earned nothing costs the list, not the look
+    try:
+        _, terms = _get(settings, transport, "/earnings/per-hour")
+    except Unreachable:
+        terms = {}
     rtt_us = None if offset is None else offset.rtt_us
     offset_us = None if offset is None else offset.offset_us
     if node_status != 200:
@@ -102,6 +127,7 @@ def look(settings: Settings, transport: Transport, clock: Clock) -> ServerView:
         flagged=_flagged(usage),
         refused=_refused(usage),
         today=_today(today),
+        terms=_terms(terms),
     )
 
 
@@ -142,6 +168,27 @@ def _today(told: dict[str, Any]) -> Today | None:
         earned_units=_units(told["earned"].get("units")),
         burn_units=_units(told["burn"].get("units")),
     )
+
+
+def _terms(told: dict[str, Any]) -> Terms | None:
+    minimum, held = told.get("cash_out_minimum"), told.get("held_back_seconds")
+    if not isinstance(minimum, dict) or type(held) is not int:
+        return None
+    parts = [
+        Part(
+            gpu_class=_text(one.get("gpu_class")),
+            price_units=_of_money(one.get("price")),
+            fee_units=_of_money(one.get("fee")),
+            owner_units=_of_money(one.get("provider")),
+            is_burned=one.get("settlement") == "burn",
+        )
+        for one in _rows(told.get("data"))
+    ]
+    return Terms(parts=tuple(parts), held_back_s=held, minimum_units=_of_money(minimum))
+
+
+def _of_money(value: Any) -> int:
+    return _units(value.get("units")) if isinstance(value, dict) else 0
 
 
 def _rows(value: Any) -> list[dict[str, Any]]:

@@ -104,12 +104,13 @@ def read_events(
     to_us: int | None = None,
     after: int = 0,
     until_position: int | None = None,
+    newest: bool = False,
     limit: int = 50,
 ) -> list[Event]:
-    """Facts in order, of a party (any id it mentions), a type and a recorded time, half-open.
-
-    `after` is the last position of the page before; nothing above `until_position`.
+    """Facts in order or the newest first, of a party (any id it mentions), a type and a recorded
+    time, half-open: above the position `after`, and none above `until_position`.
     """
+    way = "DESC" if newest else "ASC"
     first = after
     if from_us is not None:
         first = max(
@@ -132,8 +133,8 @@ def read_events(
     where += [f"{position} > %(first)s", f"{position} <= least({', '.join(bounds)})"]
     sql = f"""{_EVENT} WHERE e.notification_id = ANY(ARRAY(
             SELECT {position} FROM {source} WHERE {" AND ".join(where)}
-            ORDER BY {position} LIMIT %(limit)s))
-        ORDER BY e.notification_id"""
+            ORDER BY {position} {way} LIMIT %(limit)s))
+        ORDER BY e.notification_id {way}"""
     return read.many(
         connection,
         Event,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -251,6 +252,7 @@ def read_disputes(
     volume_id: str | None = None,
     is_open: bool | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[DisputeRow]:
     """In order of opening; `after` is the last position of the page before."""
@@ -259,10 +261,11 @@ def read_disputes(
         AND (%(volume)s::text IS NULL OR volume_id = %(volume)s)
         AND (%(open)s::boolean IS NULL OR (outcome IS NULL) = %(open)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         DisputeRow,
         sql,
+        way,
         account=account_id,
         lease=lease_id,
         volume=volume_id,
@@ -316,6 +319,7 @@ def read_adjustments(
     volume_id: str | None = None,
     corrects_position: int | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[AdjustmentRow]:
     """In order of booking; `after` is the last position of the page before."""
@@ -324,10 +328,11 @@ def read_adjustments(
         AND (%(volume)s::text IS NULL OR volume_id = %(volume)s)
         AND (%(corrects)s::bigint IS NULL OR corrects_position = %(corrects)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         AdjustmentRow,
         sql,
+        way,
         account=account_id,
         lease=lease_id,
         volume=volume_id,

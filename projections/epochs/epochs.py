@@ -35,6 +35,7 @@ from domain.epochs.clients import ClientUse
 from projections import read
 from projections.epochs import burning, signed
 from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 from projections.trust.ties import TIE_RULES, TIES, is_paid_back, is_paid_to
 
@@ -722,11 +723,13 @@ def read_epoch(connection: Connection, epoch: int) -> EpochRow | None:
     return read.one(connection, EpochRow, sql, epoch=epoch)
 
 
-def read_epochs(connection: Connection, *, after: int = 0, limit: int = 50) -> list[EpochRow]:
+def read_epochs(
+    connection: Connection, *, after: int = 0, way: Way = OLDEST, limit: int = 50
+) -> list[EpochRow]:
     """In order; `after` is the last epoch of the page before."""
     sql = f"""SELECT *, {_STATE} FROM proj_epochs.epoch WHERE epoch > %(after)s
         ORDER BY epoch LIMIT %(limit)s"""
-    return read.many(connection, EpochRow, sql, after=after, limit=limit)
+    return read.listed(connection, EpochRow, sql, way, after=after, limit=limit)
 
 
 def read_preview(connection: Connection, epoch: int | None = None) -> Preview:
@@ -924,10 +927,13 @@ def read_lifetimes(
     return read.many(connection, Lifetime, sql, account=account_id, after=after, limit=limit)
 
 
-def read_roots(connection: Connection, *, after: int = 0, limit: int = 50) -> list[Root]:
+def read_roots(
+    connection: Connection, *, after: int = 0, way: Way = OLDEST, limit: int = 50
+) -> list[Root]:
     """In order of building; `after` is the last position of the page before."""
-    sql = "SELECT * FROM proj_epochs.root WHERE position > %(a)s ORDER BY position LIMIT %(limit)s"
-    return read.many(connection, Root, sql, a=after, limit=limit)
+    sql = """SELECT * FROM proj_epochs.root WHERE position > %(after)s
+        ORDER BY position LIMIT %(limit)s"""
+    return read.listed(connection, Root, sql, way, after=after, limit=limit)
 
 
 def read_root(connection: Connection, epoch: int) -> Root | None:
@@ -937,13 +943,18 @@ def read_root(connection: Connection, epoch: int) -> Root | None:
 
 
 def read_claims(
-    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[Claim]:
     """Confirmed claims in order; `after` is the last position of the page before."""
     sql = """SELECT * FROM proj_epochs.claim WHERE position > %(after)s
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Claim, sql, account=account_id, after=after, limit=limit)
+    return read.listed(connection, Claim, sql, way, account=account_id, after=after, limit=limit)
 
 
 def read_burns(connection: Connection, *, after: int = 0, limit: int = 50) -> list[Burn]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -122,13 +123,12 @@ _FORFEITABLE = """
 
 
 def read_corrections(
-    connection: Connection, *, after: int = 0, limit: int = 50
+    connection: Connection, *, after: int = 0, way: Way = OLDEST, limit: int = 50
 ) -> list[Correction]:
     """In order of their proposal; `after` is the last position of the page before."""
-    sql = (
-        "SELECT * FROM proj_rewards.correction WHERE position > %(a)s ORDER BY position LIMIT %(n)s"
-    )
-    return read.many(connection, Correction, sql, a=after, n=limit)
+    sql = """SELECT * FROM proj_rewards.correction WHERE position > %(after)s
+        ORDER BY position LIMIT %(limit)s"""
+    return read.listed(connection, Correction, sql, way, after=after, limit=limit)
 
 
 def read_correction(connection: Connection, correction_id: str) -> Correction | None:
@@ -137,10 +137,13 @@ def read_correction(connection: Connection, correction_id: str) -> Correction | 
     return read.one(connection, Correction, sql, id=correction_id)
 
 
-def read_snapshots(connection: Connection, *, after: int = 0, limit: int = 50) -> list[SnapshotAt]:
+def read_snapshots(
+    connection: Connection, *, after: int = 0, way: Way = OLDEST, limit: int = 50
+) -> list[SnapshotAt]:
     """In order; `after` is the last number of the page before."""
-    sql = "SELECT * FROM proj_rewards.snapshot WHERE number > %(a)s ORDER BY number LIMIT %(n)s"
-    return read.many(connection, SnapshotAt, sql, a=after, n=limit)
+    sql = """SELECT * FROM proj_rewards.snapshot WHERE number > %(after)s
+        ORDER BY number LIMIT %(limit)s"""
+    return read.listed(connection, SnapshotAt, sql, way, after=after, limit=limit)
 
 
 def read_forfeitable(

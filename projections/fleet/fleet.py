@@ -14,6 +14,7 @@ from typing import Any
 
 from projections import read
 from projections.fleet import match_tables, region_tables, supply_tables
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -464,13 +465,18 @@ def read_provider(connection: Connection, provider_id: str) -> Provider | None:
 
 
 def read_providers(
-    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[Provider]:
     """In order of registration; `after` is the last position of the page before."""
     sql = """SELECT * FROM proj_fleet.provider WHERE position > %(after)s
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Provider, sql, account=account_id, after=after, limit=limit)
+    return read.listed(connection, Provider, sql, way, account=account_id, after=after, limit=limit)
 
 
 def read_regions(
@@ -480,6 +486,7 @@ def read_regions(
     provider_id: str | None = None,
     account_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Region]:
     """In order of opening; `after` is the last position of the page before. `account_id`: those of
@@ -493,10 +500,11 @@ def read_regions(
             SELECT FROM proj_fleet.region_admin a
             WHERE a.region_id = r.region_id AND a.account_id = %(account)s))
         ORDER BY r.position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         Region,
         sql,
+        way,
         region=region_id,
         provider=provider_id,
         account=account_id,
@@ -530,6 +538,7 @@ def read_nodes(
     account_id: str | None = None,
     phase: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Node]:
     """In order of joining; `after` is the last position of the page before. `account_id`: nodes of
@@ -549,10 +558,11 @@ def read_nodes(
         AND (%(phase)s::text IS NULL OR n.phase = %(phase)s)
         ORDER BY n.position LIMIT %(limit)s"""
     )
-    return read.many(
+    return read.listed(
         connection,
         Node,
         sql,
+        way,
         provider=provider_id,
         region=region_id,
         account=account_id,
@@ -586,6 +596,7 @@ def read_devices(
     region_id: str | None = None,
     account_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Device]:
     """In order of registration; `after` is the last position of the page before. `account_id`: of
@@ -604,10 +615,11 @@ def read_devices(
             OR EXISTS (SELECT FROM proj_fleet.region_admin a
                 WHERE a.region_id = n.region_id AND a.account_id = %(account)s))
         ORDER BY d.position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         Device,
         sql,
+        way,
         device=device_id,
         node=node_id,
         region=region_id,

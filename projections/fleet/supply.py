@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection
 
 
@@ -135,6 +136,7 @@ def read_admissions(
     admission_id: str | None = None,
     account_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Admission]:
     """In order of request; `after` is the last position of the page before."""
@@ -142,8 +144,15 @@ def read_admissions(
         AND (%(id)s::text IS NULL OR admission_id = %(id)s)
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
-        connection, Admission, sql, id=admission_id, account=account_id, after=after, limit=limit
+    return read.listed(
+        connection,
+        Admission,
+        sql,
+        way,
+        id=admission_id,
+        account=account_id,
+        after=after,
+        limit=limit,
     )
 
 
@@ -158,6 +167,7 @@ def read_licences(
     provider_id: str | None = None,
     account_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Licence]:
     """In the order of their grant; `after` is the last position of the page before."""
@@ -166,18 +176,25 @@ def read_licences(
         AND (%(provider)s::text IS NULL OR l.provider_id = %(provider)s)
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
         ORDER BY l.position LIMIT %(limit)s"""
-    return read.many(
-        connection, Licence, sql, provider=provider_id, account=account_id, after=after, limit=limit
+    return read.listed(
+        connection,
+        Licence,
+        sql,
+        way,
+        provider=provider_id,
+        account=account_id,
+        after=after,
+        limit=limit,
     )
 
 
 def read_maintenance(
-    connection: Connection, node_id: str, *, after: int = 0, limit: int = 50
+    connection: Connection, node_id: str, *, after: int = 0, way: Way = OLDEST, limit: int = 50
 ) -> list[Maintenance]:
     """Of one node, in the order in which they were announced."""
     sql = """SELECT * FROM proj_fleet.maintenance WHERE node_id = %(node)s
         AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Maintenance, sql, node=node_id, after=after, limit=limit)
+    return read.listed(connection, Maintenance, sql, way, node=node_id, after=after, limit=limit)
 
 
 def read_attributes(
@@ -187,6 +204,7 @@ def read_attributes(
     name: str | None = None,
     signer_account_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Attribute]:
     """Statements in the order in which they came, those that do not count any more included."""
@@ -195,10 +213,11 @@ def read_attributes(
         AND (%(name)s::text IS NULL OR name = %(name)s)
         AND (%(signer)s::text IS NULL OR signer_account_id = %(signer)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         Attribute,
         sql,
+        way,
         subjects=subject_ids,
         name=name,
         signer=signer_account_id,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -169,18 +170,22 @@ class MilestoneGrant:
     position: int
 
 
-def read_grants(connection: Connection, *, after: int = 0, limit: int = 50) -> list[MilestoneGrant]:
+def read_grants(
+    connection: Connection, *, after: int = 0, way: Way = OLDEST, limit: int = 50
+) -> list[MilestoneGrant]:
     """Milestone grants in the order of their proposals."""
     sql = """SELECT * FROM proj_funding.milestone_grant WHERE position > %(after)s
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, MilestoneGrant, sql, after=after, limit=limit)
+    return read.listed(connection, MilestoneGrant, sql, way, after=after, limit=limit)
 
 
-def read_programs(connection: Connection, *, after: int = 0, limit: int = 50) -> list[Program]:
+def read_programs(
+    connection: Connection, *, after: int = 0, way: Way = OLDEST, limit: int = 50
+) -> list[Program]:
     """In order of opening."""
     sql = """SELECT * FROM proj_funding.program WHERE position > %(after)s
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Program, sql, after=after, limit=limit)
+    return read.listed(connection, Program, sql, way, after=after, limit=limit)
 
 
 def read_program(connection: Connection, program: str) -> Program | None:
@@ -194,6 +199,7 @@ def read_promotions(
     account_id: str | None = None,
     program: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Promotion]:
     """Grants of promotions in order of the first one of each program and account."""
@@ -201,8 +207,15 @@ def read_promotions(
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         AND (%(program)s::text IS NULL OR program = %(program)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
-        connection, Promotion, sql, account=account_id, program=program, after=after, limit=limit
+    return read.listed(
+        connection,
+        Promotion,
+        sql,
+        way,
+        account=account_id,
+        program=program,
+        after=after,
+        limit=limit,
     )
 
 
@@ -227,12 +240,17 @@ def read_payer(connection: Connection, account_id: str) -> Payer | None:
 
 
 def read_funded(
-    connection: Connection, payer_account_id: str, *, after: int = 0, limit: int = 50
+    connection: Connection,
+    payer_account_id: str,
+    *,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[Payer]:
     """Whom an account pays for, former ones too, in order."""
     sql = """SELECT * FROM proj_funding.payer WHERE payer_account_id = %(id)s
         AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Payer, sql, id=payer_account_id, after=after, limit=limit)
+    return read.listed(connection, Payer, sql, way, id=payer_account_id, after=after, limit=limit)
 
 
 def read_budgets(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -225,13 +226,20 @@ def read_payment_of_charge(
 
 
 def read_payments(
-    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[PaymentRow]:
     """In order of starting; `after` is the last position of the page before."""
     sql = f"""{_SELECT} WHERE position > %(after)s
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, PaymentRow, sql, account=account_id, after=after, limit=limit)
+    return read.listed(
+        connection, PaymentRow, sql, way, account=account_id, after=after, limit=limit
+    )
 
 
 def read_owing(connection: Connection, since_us: int, limit: int) -> list[tuple[str, str]]:

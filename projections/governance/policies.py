@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -69,20 +70,27 @@ class EpochBegun:
 
 
 def read_policies(
-    connection: Connection, *, as_of: int | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    as_of: int | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[PolicyRow]:
     """Versions recorded by a position, in order."""
     sql = """SELECT * FROM proj_policies.policy WHERE version > %(after)s AND position <= %(as_of)s
         ORDER BY version LIMIT %(limit)s"""
     at = NEVER if as_of is None else as_of
-    return read.many(connection, PolicyRow, sql, after=after, as_of=at, limit=limit)
+    return read.listed(connection, PolicyRow, sql, way, after=after, as_of=at, limit=limit)
 
 
-def read_proposals(connection: Connection, *, after: int = 0, limit: int = 50) -> list[ProposalRow]:
+def read_proposals(
+    connection: Connection, *, after: int = 0, way: Way = OLDEST, limit: int = 50
+) -> list[ProposalRow]:
     """Proposals in the order in which they were made."""
     sql = """SELECT * FROM proj_policies.proposal WHERE position > %(after)s
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, ProposalRow, sql, after=after, limit=limit)
+    return read.listed(connection, ProposalRow, sql, way, after=after, limit=limit)
 
 
 def read_newest_epoch(connection: Connection, as_of: int | None = None) -> EpochBegun | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from domain.income.invoice import InvoiceLine
 from domain.money import credit
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 KINDS_OF = {
@@ -129,12 +130,12 @@ class _Sum:
 
 
 def read_documents(
-    connection: Connection, account_id: str, *, after: int = 0, limit: int = 50
+    connection: Connection, account_id: str, *, after: int = 0, way: Way = OLDEST, limit: int = 50
 ) -> list[Document]:
     """Invoices and credit notes of an account in order; `after` is the last position before."""
     sql = """SELECT * FROM proj_invoices.document
         WHERE account_id = %(account)s AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Document, sql, account=account_id, after=after, limit=limit)
+    return read.listed(connection, Document, sql, way, account=account_id, after=after, limit=limit)
 
 
 def read_document(connection: Connection, account_id: str, number: str) -> Document | None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -421,13 +422,18 @@ _CASH_OUT = "SELECT * FROM proj_money_out.cash_out"
 
 
 def read_cash_outs(
-    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[CashOut]:
     """Cash-outs in the order in which they were requested."""
     sql = f"""{_CASH_OUT} WHERE position > %(after)s
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, CashOut, sql, account=account_id, after=after, limit=limit)
+    return read.listed(connection, CashOut, sql, way, account=account_id, after=after, limit=limit)
 
 
 def read_cash_out(connection: Connection, cash_out_id: str) -> CashOut | None:
@@ -478,13 +484,18 @@ def read_holds(connection: Connection, account_id: str) -> list[Hold]:
 
 
 def read_differences(
-    connection: Connection, *, is_open: bool | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    is_open: bool | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[Difference]:
     """Differences in the order in which they were found."""
     sql = """SELECT * FROM proj_money_out.difference WHERE position > %(after)s
         AND (%(open)s::boolean IS NULL OR (settled_us IS NULL) = %(open)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Difference, sql, open=is_open, after=after, limit=limit)
+    return read.listed(connection, Difference, sql, way, open=is_open, after=after, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)

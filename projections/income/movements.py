@@ -316,13 +316,14 @@ def read_movements(
     project_id: str | None = None,
     end_user_ref: str | None = None,
     after: tuple[int, str] = (0, ""),
+    newest: bool = False,
     limit: int = 50,
 ) -> list[Movement]:
-    """Lines at positions in (first, last], in order of position, then part.
-
+    """Lines at positions in (first, last], in order of position, then part; or the newest first.
     With a client, project or end user only lines of accruals that name it. `after` is (position,
     part) of the last line of the page before.
     """
+    beyond, way = ("<", "DESC") if newest else (">", "ASC")
     of_kind = "" if kind is None else "AND kind = %(kind)s"
     filtered = (client_id, project_id, end_user_ref) != (None, None, None)
     # The index gives each part's next lines in order; a filter is looked up line by line.
@@ -341,14 +342,15 @@ def read_movements(
             SELECT b.part, b.asset, m.* FROM proj_movements.book b CROSS JOIN LATERAL (
                 SELECT position, kind, change, balance_after FROM proj_movements.movement o
                 WHERE o.book = b.book AND o.position BETWEEN %(first)s AND %(last)s {of_kind}
-                    AND (o.position > %(position)s OR b.part > %(part)s) {wanted}
-                ORDER BY o.position LIMIT %(limit)s) m
-            WHERE b.party = %(party)s ORDER BY m.position, b.part LIMIT %(limit)s
+                    AND (o.position {beyond} %(position)s OR b.part {beyond} %(part)s) {wanted}
+                ORDER BY o.position {way} LIMIT %(limit)s) m
+            WHERE b.party = %(party)s
+            ORDER BY m.position {way}, b.part {way} LIMIT %(limit)s
         ) l JOIN public.market_events e ON e.notification_id = l.position
         CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
             AS f(at_us bigint, lease_id text, volume_id text, client_id text, project_id text,
                 end_user_ref text)
-        ORDER BY l.position, l.part"""
+        ORDER BY l.position {way}, l.part {way}"""
     return read.many(
         connection,
         Movement,
@@ -358,8 +360,8 @@ def read_movements(
         client=client_id,
         project=project_id,
         user=end_user_ref,
-        first=max(first + 1, after[0]),
-        last=last,
+        first=first + 1 if newest else max(first + 1, after[0]),
+        last=min(last, after[0]) if newest else last,
         position=after[0],
         part=after[1],
         limit=limit,

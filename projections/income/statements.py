@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -158,9 +159,10 @@ def read_lines(
     to_us: int | None = None,
     as_of_position: int | None = None,
     after: tuple[int, str] = (0, ""),
+    newest: bool = False,
     limit: int = 50,
 ) -> list[Line]:
-    """The journal of some accounts, in order of position, then account name.
+    """The journal of some accounts, in order of position, then account name; or the newest first.
 
     `from_us`, `to_us` bound the recorded time, half-open. `after` is (position, account_name) of
     the last line of the page before.
@@ -168,7 +170,9 @@ def read_lines(
     last = POSITION_MAX if as_of_position is None else as_of_position
     if to_us is not None:
         last = min(last, read_position_at(connection, to_us - 1))
-    first = after[0]
+    first = 0 if newest else after[0]
+    last = min(last, after[0]) if newest else last
+    beyond, way = ("<", "DESC") if newest else (">", "ASC")
     if from_us is not None:
         first = max(first, read_position_at(connection, from_us - 1) + 1)
     sql = f"""SELECT l.account_name, l.asset, l.position, l.units, l.balance_after, e.topic,
@@ -177,13 +181,13 @@ def read_lines(
             SELECT a.name AS account_name, a.asset, b.* FROM {_ACCOUNTS} CROSS JOIN LATERAL (
                 SELECT position, units, balance_after FROM proj_statements.line
                 WHERE account = a.id AND position BETWEEN %(first)s AND %(last)s
-                    AND (position, a.name) > (%(position)s, %(name)s)
-                ORDER BY position LIMIT %(limit)s) b
-            ORDER BY b.position, a.name LIMIT %(limit)s
+                    AND (position, a.name) {beyond} (%(position)s, %(name)s)
+                ORDER BY position {way} LIMIT %(limit)s) b
+            ORDER BY b.position {way}, a.name {way} LIMIT %(limit)s
         ) l JOIN public.market_events e ON e.notification_id = l.position
         CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
             AS f(at_us bigint, lease_id text)
-        ORDER BY l.position, l.account_name"""
+        ORDER BY l.position {way}, l.account_name {way}"""
     return read.many(
         connection,
         Line,
@@ -199,13 +203,18 @@ def read_lines(
 
 
 def read_deposits(
-    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[Deposit]:
     """Confirmed deposits and bought credits in order; `after` is the last position before."""
     sql = """SELECT * FROM proj_statements.deposit WHERE position > %(after)s
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Deposit, sql, account=account_id, after=after, limit=limit)
+    return read.listed(connection, Deposit, sql, way, account=account_id, after=after, limit=limit)
 
 
 def read_position_at(connection: Connection, at_us: int) -> int:

@@ -23,6 +23,7 @@ from domain.lease.lease import (
 )
 from domain.leasing.due import MOMENTS
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -547,6 +548,7 @@ def read_jobs(
     client_id: str | None = None,
     state: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Job]:
     """In order of submission; `after` is the last position of the page before."""
@@ -554,10 +556,11 @@ def read_jobs(
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         AND (%(client)s::text IS NULL OR client_id = %(client)s)
         AND (%(state)s::text IS NULL OR state = %(state)s) ORDER BY position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         Job,
         sql,
+        way,
         account=account_id,
         client=client_id,
         state=state,
@@ -602,6 +605,7 @@ def read_leases(
     state: str | None = None,
     as_of_position: int | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[LeaseRow]:
     """In order of request; `after` is the last position of the page before.
@@ -614,10 +618,11 @@ def read_leases(
         AND (%(job)s::text IS NULL OR job_id = %(job)s)
         AND (%(node)s::text IS NULL OR node_id = %(node)s)
         AND (%(state)s::text IS NULL OR state = %(state)s) ORDER BY position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         LeaseRow,
         sql,
+        way,
         lease=lease_id,
         account=account_id,
         job=job_id,
@@ -799,12 +804,12 @@ def read_filled_escrows(connection: Connection, account_id: str) -> list[str]:
 
 
 def read_lease_history(
-    connection: Connection, lease_id: str, *, after: int = 0, limit: int = 500
+    connection: Connection, lease_id: str, *, after: int = 0, way: Way = OLDEST, limit: int = 500
 ) -> list[LeaseFact]:
     """Every fact of a lease in order; `after` is the last position of the page before."""
     sql = """SELECT * FROM proj_leases.lease_history
         WHERE lease_id = %(id)s AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, LeaseFact, sql, id=lease_id, after=after, limit=limit)
+    return read.listed(connection, LeaseFact, sql, way, id=lease_id, after=after, limit=limit)
 
 
 def read_lease_events(
@@ -881,7 +886,7 @@ class PartRow:
 
 
 def read_parts(
-    connection: Connection, job_id: str, *, after: int = -1, limit: int = 50
+    connection: Connection, job_id: str, *, after: int = -1, way: Way = OLDEST, limit: int = 50
 ) -> list[PartRow]:
     """By number; `after` is the last one of the page before."""
     sql = """SELECT * FROM (
@@ -890,7 +895,7 @@ def read_parts(
             FROM proj_leases.lease WHERE job_id = %(id)s AND job_part > %(after)s
             ORDER BY job_part, attempt DESC) p
         ORDER BY part LIMIT %(limit)s"""
-    return read.many(connection, PartRow, sql, id=job_id, after=after, limit=limit)
+    return read.listed(connection, PartRow, sql, way, id=job_id, after=after, limit=limit)
 
 
 def read_planned(connection: Connection, *, after: int = 0, limit: int = 200) -> list[Job]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -260,12 +261,12 @@ _REQUEST = """
 
 
 def read_open_requests(
-    connection: Connection, now_us: int, *, after: int = 0, limit: int = 50
+    connection: Connection, now_us: int, *, after: int = 0, way: Way = OLDEST, limit: int = 50
 ) -> list[OpenRequest]:
     """Requests that take bids at a moment, in the order in which they came."""
     sql = f"""{_REQUEST} WHERE a.state = 'open' AND a.closes_at_us > %(now)s
         AND a.position > %(after)s ORDER BY a.position LIMIT %(limit)s"""
-    return read.many(connection, OpenRequest, sql, now=now_us, after=after, limit=limit)
+    return read.listed(connection, OpenRequest, sql, way, now=now_us, after=after, limit=limit)
 
 
 def read_request(connection: Connection, lease_id: str) -> OpenRequest | None:
@@ -281,6 +282,7 @@ def read_bids(
     lease_id: str | None = None,
     account_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Bid]:
     """Bids in the order in which they came: of a request, of a bidder, or both."""
@@ -288,8 +290,8 @@ def read_bids(
         AND (%(lease)s::text IS NULL OR lease_id = %(lease)s)
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
-        connection, Bid, sql, lease=lease_id, account=account_id, after=after, limit=limit
+    return read.listed(
+        connection, Bid, sql, way, lease=lease_id, account=account_id, after=after, limit=limit
     )
 
 

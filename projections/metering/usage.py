@@ -33,6 +33,7 @@ from ledger.log.report_rows import (
 )
 from ledger.log.usage import StoredReport
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Reports, Rule, run
 
 _TABLES = """
@@ -487,16 +488,18 @@ def read_node_hours(
     from_us: int = 0,
     to_us: int = 2**53,
     after: int = -1,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[NodeHour]:
     """Hours that begin in [from_us, to_us), in order; `after` is the last `hour_us` before."""
     sql = """SELECT * FROM proj_usage.node_hour WHERE node_id = %(node)s
         AND hour_us >= %(from)s AND hour_us < %(to)s AND hour_us > %(after)s
         ORDER BY hour_us LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         NodeHour,
         sql,
+        way,
         node=node_id,
         to=to_us,
         after=after,
@@ -532,7 +535,7 @@ def read_flagged(
 
 
 def read_accruals(
-    connection: Connection, *, after: int = 0, limit: int = 50, **filters: Any
+    connection: Connection, *, after: int = 0, way: Way = OLDEST, limit: int = 50, **filters: Any
 ) -> list[Accrual]:
     """Line by line, in order of position; `filters` are those of `_FILTERS`.
 
@@ -540,7 +543,7 @@ def read_accruals(
     """
     sql = f"""SELECT * FROM proj_usage.accrual WHERE {_where(filters)} AND position > %(after)s
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Accrual, sql, after=after, limit=limit, **filters)
+    return read.listed(connection, Accrual, sql, way, after=after, limit=limit, **filters)
 
 
 def read_usage(

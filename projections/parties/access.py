@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from domain.parties.account import effective_scopes
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -336,12 +337,17 @@ def read_account(connection: Connection, account_id: str) -> Account | None:
 
 
 def read_accounts(
-    connection: Connection, *, kind: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    kind: str | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[Account]:
     """In order of opening; `after` is the last position of the page before."""
     sql = """SELECT * FROM proj_access.account WHERE position > %(after)s
         AND (%(kind)s::text IS NULL OR kind = %(kind)s) ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Account, sql, kind=kind, after=after, limit=limit)
+    return read.listed(connection, Account, sql, way, kind=kind, after=after, limit=limit)
 
 
 def read_members(connection: Connection, account_id: str) -> list[Member]:

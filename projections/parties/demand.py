@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from domain.gpu_time import GPU_HOUR_US
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -265,13 +266,18 @@ class ClientQuota:
 
 
 def read_clients(
-    connection: Connection, *, client_id: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    client_id: str | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[Client]:
     """In order of registration; `after` is the last position of the page before."""
     sql = """SELECT * FROM proj_demand.client WHERE position > %(after)s
         AND (%(client)s::text IS NULL OR client_id = %(client)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Client, sql, client=client_id, after=after, limit=limit)
+    return read.listed(connection, Client, sql, way, client=client_id, after=after, limit=limit)
 
 
 def read_client_keys(connection: Connection, client_id: str) -> list[ClientKey]:
@@ -295,6 +301,7 @@ def read_groups(
     account_id: str | None = None,
     group_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Group]:
     """In order of creation; `after` is the last position of the page before."""
@@ -305,8 +312,8 @@ def read_groups(
             AND (%(account)s::text IS NULL OR g.account_id = %(account)s)
             AND (%(group)s::text IS NULL OR g.group_id = %(group)s)
         ORDER BY g.position LIMIT %(limit)s"""
-    return read.many(
-        connection, Group, sql, account=account_id, group=group_id, after=after, limit=limit
+    return read.listed(
+        connection, Group, sql, way, account=account_id, group=group_id, after=after, limit=limit
     )
 
 
@@ -318,13 +325,13 @@ def read_members(connection: Connection, group_id: str) -> list[Member]:
 
 
 def read_counterparties(
-    connection: Connection, account_id: str, *, after: int = 0, limit: int = 50
+    connection: Connection, account_id: str, *, after: int = 0, way: Way = OLDEST, limit: int = 50
 ) -> list[Counterparty]:
     """Everybody on the lists of an account, listed last last."""
     sql = """SELECT counterparty_id, verdict, at_us, position FROM proj_demand.counterparty
         WHERE account_id = %(id)s AND verdict <> 'none' AND position > %(after)s
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Counterparty, sql, id=account_id, after=after, limit=limit)
+    return read.listed(connection, Counterparty, sql, way, id=account_id, after=after, limit=limit)
 
 
 def read_projects(connection: Connection, account_id: str) -> list[Project]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -77,6 +78,7 @@ def read_endpoints(
     endpoint_id: str | None = None,
     enabled: bool = False,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Endpoint]:
     """In the order in which they were added; `enabled`: only those that are."""
@@ -84,10 +86,11 @@ def read_endpoints(
         WHERE position > %(after)s AND (%(account)s::text IS NULL OR account_id = %(account)s)
             AND (%(id)s::text IS NULL OR endpoint_id = %(id)s) AND (enabled OR NOT %(enabled)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         Endpoint,
         sql,
+        way,
         account=account_id,
         id=endpoint_id,
         enabled=enabled,

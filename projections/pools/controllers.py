@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -190,12 +191,12 @@ class Checked:
 
 
 def read_components(
-    connection: Connection, pool_id: str, *, after: int = 0, limit: int
+    connection: Connection, pool_id: str, *, after: int = 0, way: Way = OLDEST, limit: int
 ) -> list[ComponentRow]:
     """All components that a pool ever had, in the order of registration."""
     sql = """SELECT * FROM proj_controllers.component
         WHERE pool_id = %(pool)s AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, ComponentRow, sql, pool=pool_id, after=after, limit=limit)
+    return read.listed(connection, ComponentRow, sql, way, pool=pool_id, after=after, limit=limit)
 
 
 def read_metadata(connection: Connection, pool_id: str, *, limit: int) -> list[Metadata]:

@@ -15,6 +15,7 @@ from typing import Any
 from domain.duration import HOUR_US
 from domain.jobs.gang import GANG_WAIT_US
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -341,7 +342,12 @@ def read_pool(connection: Connection, pool_id: str) -> Pool | None:
 
 
 def read_pools(
-    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[Pool]:
     """In order of creation; `after` is the last position of the page before."""
     sql = (
@@ -350,7 +356,7 @@ def read_pools(
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
         ORDER BY p.position LIMIT %(limit)s"""
     )
-    return read.many(connection, Pool, sql, account=account_id, after=after, limit=limit)
+    return read.listed(connection, Pool, sql, way, account=account_id, after=after, limit=limit)
 
 
 def pools_with_waiting(connection: Connection) -> list[str]:
@@ -375,7 +381,7 @@ def gangs_to_grow(connection: Connection, limit: int = 100) -> list[str]:
 
 
 def read_pool_nodes(
-    connection: Connection, pool_id: str, *, after: int = 0, limit: int = 50
+    connection: Connection, pool_id: str, *, after: int = 0, way: Way = OLDEST, limit: int = 50
 ) -> list[PoolNode]:
     """In the order in which they were added. Asks the fleet."""
     sql = """
@@ -391,7 +397,7 @@ def read_pool_nodes(
             FROM proj_fleet.device v WHERE v.node_id = n.node_id AND NOT v.retired) d ON true
         WHERE n.pool_id = %(pool)s AND n.position > %(after)s
         ORDER BY n.position LIMIT %(limit)s"""
-    return read.many(connection, PoolNode, sql, pool=pool_id, after=after, limit=limit)
+    return read.listed(connection, PoolNode, sql, way, pool=pool_id, after=after, limit=limit)
 
 
 _OF_POOL = """
@@ -479,12 +485,12 @@ def read_waiting(
 
 
 def read_decisions(
-    connection: Connection, pool_id: str, *, after: int = 0, limit: int = 50
+    connection: Connection, pool_id: str, *, after: int = 0, way: Way = OLDEST, limit: int = 50
 ) -> list[Decision]:
     """In order; the whole of each is the fact at its position."""
     sql = """SELECT * FROM proj_pools.decision WHERE pool_id = %(pool)s AND position > %(after)s
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, Decision, sql, pool=pool_id, after=after, limit=limit)
+    return read.listed(connection, Decision, sql, way, pool=pool_id, after=after, limit=limit)
 
 
 def read_gang(
@@ -496,10 +502,15 @@ def read_gang(
 
 
 def read_gangs(
-    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[GangRow]:
     """In order of request; `after` is the last position of the page before."""
     sql = """SELECT * FROM proj_pools.gang WHERE position > %(after)s
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, GangRow, sql, account=account_id, after=after, limit=limit)
+    return read.listed(connection, GangRow, sql, way, account=account_id, after=after, limit=limit)

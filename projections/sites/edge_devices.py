@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -156,6 +157,7 @@ def read_edge_devices(
     account_id: str | None = None,
     region_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[EdgeDevice]:
     """In the order in which they were added; removed ones too."""
@@ -163,8 +165,15 @@ def read_edge_devices(
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         AND (%(region)s::text IS NULL OR region_id = %(region)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
-        connection, EdgeDevice, sql, account=account_id, region=region_id, after=after, limit=limit
+    return read.listed(
+        connection,
+        EdgeDevice,
+        sql,
+        way,
+        account=account_id,
+        region=region_id,
+        after=after,
+        limit=limit,
     )
 
 
@@ -174,6 +183,7 @@ def read_device_configs(
     account_id: str | None = None,
     region_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[DeviceConfig]:
     """The last revision of each, in the order of those revisions."""
@@ -184,10 +194,11 @@ def read_device_configs(
         AND NOT EXISTS (SELECT FROM proj_edge_devices.device_config n
             WHERE (n.region_id, n.name) = (c.region_id, c.name) AND n.revision > c.revision)
         ORDER BY c.position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         DeviceConfig,
         sql,
+        way,
         account=account_id,
         region=region_id,
         after=after,
@@ -196,14 +207,20 @@ def read_device_configs(
 
 
 def read_revisions(
-    connection: Connection, region_id: str, name: str, *, after: int = 0, limit: int = 50
+    connection: Connection,
+    region_id: str,
+    name: str,
+    *,
+    after: int = 0,
+    way: Way = OLDEST,
+    limit: int = 50,
 ) -> list[DeviceConfig]:
     """The revisions of one configuration in order; `after`: the last one of the page before."""
     sql = """SELECT * FROM proj_edge_devices.device_config
         WHERE region_id = %(region)s AND name = %(name)s AND revision > %(after)s
         ORDER BY revision LIMIT %(limit)s"""
-    return read.many(
-        connection, DeviceConfig, sql, region=region_id, name=name, after=after, limit=limit
+    return read.listed(
+        connection, DeviceConfig, sql, way, region=region_id, name=name, after=after, limit=limit
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -112,12 +113,20 @@ def read_datastores(
     account_id: str | None = None,
     region_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Datastore]:
     """Those that are there, in the order in which they were added."""
     sql = f"SELECT * FROM proj_sites.datastore {_FILTER}"
-    return read.many(
-        connection, Datastore, sql, account=account_id, region=region_id, after=after, limit=limit
+    return read.listed(
+        connection,
+        Datastore,
+        sql,
+        way,
+        account=account_id,
+        region=region_id,
+        after=after,
+        limit=limit,
     )
 
 
@@ -127,10 +136,18 @@ def read_reservations(
     account_id: str | None = None,
     region_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[Reservation]:
     """Those that are there, in the order in which they were added."""
     sql = f"SELECT * FROM proj_sites.reservation {_FILTER}"
-    return read.many(
-        connection, Reservation, sql, account=account_id, region=region_id, after=after, limit=limit
+    return read.listed(
+        connection,
+        Reservation,
+        sql,
+        way,
+        account=account_id,
+        region=region_id,
+        after=after,
+        limit=limit,
     )

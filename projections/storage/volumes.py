@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -216,6 +217,7 @@ def read_volumes(
     account_id: str | None = None,
     volume_id: str | None = None,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[VolumeRow]:
     """In the order in which they were provisioned, deleted ones too."""
@@ -223,8 +225,15 @@ def read_volumes(
         AND (%(account)s::text IS NULL OR v.account_id = %(account)s)
         AND (%(volume)s::text IS NULL OR v.volume_id = %(volume)s)
         ORDER BY v.position LIMIT %(limit)s"""
-    return read.many(
-        connection, VolumeRow, sql, account=account_id, volume=volume_id, after=after, limit=limit
+    return read.listed(
+        connection,
+        VolumeRow,
+        sql,
+        way,
+        account=account_id,
+        volume=volume_id,
+        after=after,
+        limit=limit,
     )
 
 
@@ -259,6 +268,7 @@ def read_datasets(
     dataset_id: str | None = None,
     removed: bool = False,
     after: int = 0,
+    way: Way = OLDEST,
     limit: int = 50,
 ) -> list[DatasetRow]:
     """In the order in which they were last placed. `removed`: those too that have no place now."""
@@ -267,10 +277,11 @@ def read_datasets(
         AND (%(dataset)s::text IS NULL OR dataset_id = %(dataset)s)
         AND (%(removed)s OR NOT removed)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(
+    return read.listed(
         connection,
         DatasetRow,
         sql,
+        way,
         account=account_id,
         dataset=dataset_id,
         removed=removed,

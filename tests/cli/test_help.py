@@ -116,6 +116,21 @@ def test_every_command_that_prints_a_result_has_json() -> None:
     assert without == {"tallystick serve"}
 
 
+def test_every_command_that_shows_a_list_can_show_all_of_it() -> None:
+    """Asked of the routes: whatever they let a caller choose, the command has an option for."""
+    found = 0
+    for path, command in commands_of("tallystick", TOP):
+        names = {name for parameter in command.params for name in parameter.opts}
+        if "--limit" in names and path not in (
+            "tallystick policy dry-run",
+            "tallystick breaker set",
+        ):
+            assert "--all" in names, path
+            found += "--order" in names
+        assert {"--since", "--order"} & names in (set(), {"--order"}, {"--since", "--order"}), path
+    assert found > 35
+
+
 def test_the_reference_page_is_current() -> None:
     assert cli_reference.PAGE.read_text() == cli_reference.page(), "run: python -m cli.reference"
 

@@ -191,11 +191,19 @@ def test_a_list_goes_over_pages_up_to_its_limit(
     monkeypatch.setattr("cli.remote.PAGE", 2)
     made = [server.account()[0] for _ in range(5)]
     everything = server.run("account", "list", "--json").document
-    assert [each["account_id"] for each in everything["data"]][1:] == made
+    assert [each["account_id"] for each in everything["data"]][:-1] == made[::-1], "newest first"
+    oldest = server.run("account", "list", "--order", "asc", "--json").document
+    assert oldest["data"] == everything["data"][::-1]
+    assert server.run("account", "list", "--since", "1h", "--json").document == everything
+    assert server.run("account", "list", "--since", "2099-01-01", "--json").document["data"] == []
+    unread = server.run("account", "list", "--since", "yesterday")
+    assert (unread.code, "is no moment: give 2h" in unread.err) == (2, True)
     assert everything["has_more"] is False
     some = server.run("account", "list", "--limit", 3, "--json").document
     assert some["data"] == everything["data"][:3]
     assert some["has_more"] is True
+    assert "3 are shown, and there are more" in server.run("account", "list", "--limit", 3).err
+    assert server.run("account", "list", "--limit", 3, "--all", "--json").document == everything
 
 
 def test_another_fingerprint_is_not_confirmed(server: Server) -> None:

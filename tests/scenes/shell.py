@@ -70,5 +70,4 @@ def tallystick_at(http: Any, key: str | None, *arguments: object) -> Ran:
     client = Client("", key, http=http)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Remote, "ask", lambda _self, call: call(client))
-        patched.setattr(Remote, "list", lambda _self, call, limit: call(client, limit, None))
         return tallystick(*arguments, API_KEY=key or "", URL="http://127.0.0.1:1")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.remote import Limit, Remote, acts, credits_of, reads, records
+from cli.remote import IN_ORDER, Remote, acts, credits_of, lists, reads, records
 from cli.signing import KeyFile, vote_on
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
@@ -58,10 +58,10 @@ def propose_grant(
 
 
 @grant.command("list", epilog="Example: tallystick grant list --json")
-@reads
-def list_grants(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_grants(remote: Remote) -> None:
     """List every grant."""
-    found = remote.list(lambda c, size, cursor: c.list_grants(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_grants(**page))
     parts = ("total", "locked", "unlocked", "unassigned", "clawed_back")
     rows = [{**row, **{part: amount(row[part]) for part in parts}} for row in found["data"]]
     remote.tell(found, columns(rows, ("grant_id", "state", *parts)))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.remote import Limit, Remote, reads, records
+from cli.commands.governance import terms
+from cli.remote import BY_NUMBER, IN_ORDER, Remote, lists, reads, records
 from cli.settings import ConfigFile, DataDir, in_force
 from cli.signing import KeyFile, vote_on
 from cli.terminal import (
@@ -130,10 +131,10 @@ def revise(remote: Remote, file: File, seen: Seen = None) -> None:
 
 
 @app.command("versions", epilog="Example: tallystick policy versions --json")
-@reads
-def versions(remote: Remote, limit: Limit = 50) -> None:
+@lists(BY_NUMBER)
+def versions(remote: Remote) -> None:
     """List every version of the policy, and which one is in force."""
-    found = remote.list(lambda c, size, cursor: c.list_policies(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_policies(**page))
     names = (
         "version",
         "in_force",
@@ -148,12 +149,10 @@ def versions(remote: Remote, limit: Limit = 50) -> None:
 
 
 @app.command("list", epilog="Example: tallystick policy list --json")
-@reads
-def list_proposals(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_proposals(remote: Remote) -> None:
     """List every proposal."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_policy_proposals(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_policy_proposals(**page))
     names = ("number", "status", "title", "category", "created", "policy_version")
     remote.tell(found, columns(found["data"], names))
 
@@ -161,12 +160,79 @@ def list_proposals(remote: Remote, limit: Limit = 50) -> None:
 @app.command("show", epilog="Example: tallystick policy show 5")
 @reads
 def show(remote: Remote, number: Number) -> None:
-    """Show one proposal: the findings of its lint, and its votes with their times."""
+    """Show one proposal: what it changes, the findings of its lint, and its votes."""
     told = remote.ask(lambda c: c.read_policy_proposal(number))
+    version = _compared_with(remote, told)
+    differences = None
     lines = _lines(told)
+    proposed = told["document"].get("terms")
+    if version is not None and proposed is not None:
+        differences = terms.changes(terms.terms_of(version), proposed)
+        lines += ["", f"what it changes of version {version['version']}:"]
+        rows = [terms.shown(one) for one in differences]
+        lines += columns(rows, ("term", "in_force", "proposed")) if rows else ["nothing"]
+    elif proposed is None:
+        lines += ["", "it has no terms: it proposes no version of the policy"]
     if told["findings"]:
-        lines += columns(told["findings"], ("severity", "rule", "field", "message"))
-    remote.tell(told, lines)
+        lines += ["", *columns(told["findings"], ("severity", "rule", "field", "message"))]
+    compared = None if version is None else version["version"]
+    remote.tell({**told, "compared_with": compared, "differences": differences}, lines)
+
+
+def _compared_with(remote: Remote, told: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The version in force; of a proposal that was published, the one before it."""
+    published = remote.list(lambda c, page: c.list_policies(**page), 1_000)["data"]
+    own = told.get("policy_version")
+    if own is not None:
+        return next((one for one in published if one["version"] == own - 1), None)
+    return next((one for one in published if one["in_force"]), None)
+
+
+@app.command("start", epilog="Example: tallystick policy start next.toml --title 'Longer epochs'")
+@reads
+def start(
+    remote: Remote,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file, like next.toml.")],
+    title: Annotated[str | None, typer.Option(help="Title of the proposal.")] = None,
+) -> None:
+    """Write a proposal to begin with: the policy in force, under the next number. Needs no key."""
+    from datetime import UTC, datetime
+
+    if file.exists():
+        raise InputUnusable(f"{file} is there already: name a new file")
+    published = remote.list(lambda c, page: c.list_policies(**page), 1_000)["data"]
+    in_force = next((one for one in published if one["in_force"]), None)
+    if in_force is None:
+        raise InputUnusable("no version of the policy is in force yet")
+    numbers = [
+        int(one["number"])
+        for one in remote.list(lambda c, page: c.list_policy_proposals(**page), 1_000)["data"]
+    ]
+    tariffs = remote.ask(lambda c: c.list_tariffs())["data"]
+    document = terms.started(
+        terms.terms_of(in_force),
+        next((one for one in tariffs if one["in_force"]), None),
+        number=max(numbers, default=0) + 1,
+        created=datetime.now(UTC).strftime("%Y-%m-%d"),
+        epoch=_earliest(remote, in_force),
+    )
+    document["proposal"] |= {} if title is None else {"title": title}
+    comment = (
+        f"Version {in_force['version']}, in force. Change it; then: policy lint, dry-run, propose."
+    )
+    is_json = file.suffix == ".json"
+    text = json.dumps(document, indent=1) if is_json else terms.toml_of(document, comment)
+    file.write_text(text, encoding="utf-8")
+    told = {"written": str(file), "number": document["proposal"]["number"]}
+    told |= {"from_version": in_force["version"], "next": f"tallystick policy lint {file}"}
+    remote.tell(told, facts(told))
+
+
+def _earliest(remote: Remote, in_force: Mapping[str, Any]) -> int:
+    """The first epoch that keeps the notice, if the proposal were scheduled now."""
+    found = remote.ask(lambda c: c.list_epochs(order="desc", limit=1))["data"]
+    newest = int(found[0]["epoch"]) if found else 1
+    return newest + 1 + int(in_force["notice_epochs"])
 
 
 @app.command("review", epilog='Example: tallystick policy review 5 "In Render Team Review"')
@@ -293,14 +359,13 @@ def _signed(
 ) -> tuple[str, VoteRequest]:
     """The ETag, and a vote on the document as it is; its terms beside those in force."""
     told = remote.ask(lambda c: c.read_policy_proposal(number))
-    published = remote.list(
-        lambda c, size, cursor: c.list_policies(limit=size, cursor=cursor), 1000
-    )
+    published = remote.list(lambda c, page: c.list_policies(**page), 1000)
     in_force = next((one for one in published["data"] if one["in_force"]), None)
     governors = None
     if choice == "cancel":
         governors = remote.ask(lambda c: c.list_governors())["version"]
-    document, before = told["document"], {"terms": in_force}
+    document = told["document"]
+    before = None if in_force is None else {"terms": terms.terms_of(in_force)}
     vote = vote_on(
         told["ballot"],
         signer,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import RegionId
-from cli.remote import Limit, Remote, reads, records
+from cli.remote import IN_ORDER, Remote, lists, reads, records
 from cli.terminal import columns, facts, group
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def request(
 
 
 @admission.command("list", epilog="Example: tallystick admission list")
-@reads
-def list_admissions(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_admissions(remote: Remote) -> None:
     """List your admissions; all of them for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_admissions(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_admissions(**page))
     names = ("admission_id", "state", "model", "gpus", "minion_id", "requested_at")
     remote.tell(found, columns(found["data"], names))
 

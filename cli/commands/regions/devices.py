@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import RegionId
-from cli.remote import Limit, Remote, reads, records
+from cli.remote import BY_NUMBER, IN_ORDER, Remote, lists, reads, records
 from cli.terminal import InputUnusable, columns, facts, group
 from cli.work_options import words_of
 
@@ -70,12 +70,10 @@ def remove_device(remote: Remote, device_id: DeviceId) -> None:
 
 
 @device.command("list", epilog="Example: tallystick device list --json")
-@reads
-def list_devices(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_devices(remote: Remote) -> None:
     """List edge devices, removed ones too."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_edge_devices(limit=size, cursor=cursor), limit
-    )
+    found = remote.list(lambda c, page: c.list_edge_devices(**page))
     names = ["device_id", "name", "model", "region_id", "state", "config", "revision", "inference"]
     names += ["inference_at", "first_day", "last_day"]
     remote.tell(found, columns(found["data"], names))
@@ -130,34 +128,23 @@ def configure_devices(
 
 
 @device.command("configs", epilog="Example: tallystick device configs --region region_1f0c...")
-@reads
+@lists(IN_ORDER)
 def list_configs(
     remote: Remote,
     region: Annotated[
         str | None, typer.Option("--region", metavar="REGION", help="Only of this region.")
     ] = None,
-    limit: Limit = 50,
 ) -> None:
     """List your device configurations, each with its last revision."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_device_configs(region_id=region, limit=size, cursor=cursor),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.list_device_configs(region_id=region, **page))
     remote.tell(found, columns(found["data"], ("name", "revision", "region_id", "set_at")))
 
 
 @device.command("revisions", epilog="Example: tallystick device revisions region_1f0c... counter")
-@reads
-def list_revisions(
-    remote: Remote, region_id: RegionId, config: ConfigName, limit: Limit = 50
-) -> None:
+@lists(BY_NUMBER)
+def list_revisions(remote: Remote, region_id: RegionId, config: ConfigName) -> None:
     """List the revisions of a device configuration, from the first on."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_device_config_revisions(
-            region_id, config, limit=size, cursor=cursor
-        ),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.list_device_config_revisions(region_id, config, **page))
     shown = [{**one, **one["work"]} for one in found["data"]]
     remote.tell(found, columns(shown, ("revision", "image", "model", "command", "set_at")))
 

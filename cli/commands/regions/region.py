@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import ProviderId, RegionId
-from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.remote import AS_IT_IS, IN_ORDER, Remote, credits_of, lists, reads, records
 from cli.terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def open_region(
 
 
 @region.command("list", epilog="Example: tallystick region list")
-@reads
-def list_regions(remote: Remote, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_regions(remote: Remote) -> None:
     """List your regions; all of them for operators and auditors."""
-    found = remote.list(lambda c, size, cursor: c.list_regions(limit=size, cursor=cursor), limit)
+    found = remote.list(lambda c, page: c.list_regions(**page))
     names = ("region_id", "name", "provider_id", "setting", "admission", "allow_public_jobs")
     remote.tell(found, columns(found["data"], names))
 
@@ -302,7 +302,7 @@ def set_terms(
 @region.command(
     "shares", epilog="Example: tallystick region shares region_1f0c... --day 2027-01-01"
 )
-@reads
+@lists(AS_IT_IS)
 def shares(
     remote: Remote,
     region_id: RegionId,
@@ -310,20 +310,14 @@ def shares(
         str | None,
         typer.Option(metavar="DATE", help="Show the share of every node on this UTC day."),
     ] = None,
-    limit: Limit = 50,
 ) -> None:
     """Show the results of a region's days; with a day, the share of every node and why."""
     if day is None:
-        found = remote.list(
-            lambda c, size, cursor: c.list_region_days(region_id, limit=size, cursor=cursor), limit
-        )
+        found = remote.list(lambda c, page: c.list_region_days(region_id, **page))
         rows = [{**row, **{name: amount(row[name]) for name in _AMOUNTS}} for row in found["data"]]
         remote.tell(found, columns(rows, ("date", *_AMOUNTS, "nodes")))
         return
-    found = remote.list(
-        lambda c, size, cursor: c.list_region_shares(region_id, day, limit=size, cursor=cursor),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.list_region_shares(region_id, day, **page))
     money = ("revenue", "participation", "usage")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     names = ("node_id", "available_gpu_us", "below_tier_gpu_us", *money)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli.arguments import RegionId
-from cli.remote import Limit, Remote, reads, records
+from cli.remote import IN_ORDER, Remote, lists, records
 from cli.terminal import columns, facts, group
 
 if TYPE_CHECKING:
@@ -67,13 +67,10 @@ def add_datastore(
 
 
 @datastore.command("list", epilog="Example: tallystick datastore list --region region_1f0c...")
-@reads
-def list_datastores(remote: Remote, region: OfRegion = None, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_datastores(remote: Remote, region: OfRegion = None) -> None:
     """List your datastores."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_datastores(region_id=region, limit=size, cursor=cursor),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.list_datastores(region_id=region, **page))
     names = ("datastore_id", "name", "kind", "address", "root_path", "region_id")
     remote.tell(found, columns(found["data"], names))
 
@@ -106,13 +103,10 @@ def add_reservation(
 
 
 @reservation.command("list", epilog="Example: tallystick reservation list")
-@reads
-def list_reservations(remote: Remote, region: OfRegion = None, limit: Limit = 50) -> None:
+@lists(IN_ORDER)
+def list_reservations(remote: Remote, region: OfRegion = None) -> None:
     """List your reservations, and the lease that holds each."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_reservations(region_id=region, limit=size, cursor=cursor),
-        limit,
-    )
+    found = remote.list(lambda c, page: c.list_reservations(region_id=region, **page))
     names = ("reservation_id", "name", "host_name", "port", "lease_id", "region_id")
     remote.tell(found, columns(found["data"], names))
 

@@ -131,6 +131,15 @@ def test_what_has_run_since_the_last_accrual_is_what_the_next_one_charges(scene:
     before = scene.head()
     assert scene.renter.read(_path(scene))["unbilled_estimate"] == estimate
     assert scene.head() == before, "an estimate records nothing"
+    path = f"/v1/leases/{lease['lease_id']}"
+    shown = {name: estimate[name] for name in ("gpu_us", "charge")}
+    shown["until"] = estimate["leases"][0]["until"]
+    assert scene.renter.read(path)["estimate"] == shown
+    assert [one["estimate"] for one in scene.renter.read("/v1/leases")["data"]] == [shown]
+    assert scene.owner.read(path)["estimate"] == shown
+    assert "estimate" not in scene.renter.read(path, as_of_position=before)
+    assert scene.renter.read("/v1/usage/summary")["unbilled_estimate"] == estimate
+    assert "unbilled_estimate" not in scene.renter.read("/v1/usage/summary", project_id="p1")
     scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
     accrue_now(scene, lease["lease_id"])
     told = scene.renter.read(_path(scene))
@@ -138,6 +147,7 @@ def test_what_has_run_since_the_last_accrual_is_what_the_next_one_charges(scene:
     assert [line["movement"]["units"] for line in charged] == [f"-{estimate['charge']['units']}"]
     assert told["unbilled_estimate"] == {
         "charge": {"asset": "CREDIT", "units": "0"},
+        "gpu_us": "0",
         "leases": [],
         "leases_left_out": 0,
     }

@@ -20,8 +20,16 @@ def test_statements_usage_earnings_and_forecasts_are_read(server: Server) -> Non
     shown = server.run("statement", "--by", "project_id", key=key).out.splitlines()
     assert shown[0].split() == ["PART", "OPENING", "CLOSING"]
     assert shown[1].split() == ["cash", "-", "25.000000", "CREDIT"]
-    assert shown[-1] == "not billed yet, from reports received so far: 0.000000 CREDIT"
-    first = whole["lines"][0]["position"]
+    assert shown[-1] == (
+        "not billed yet, from reports received so far: ~0.000000 GPU-hours, ~0.000000 CREDIT"
+    )
+    first, last = whole["lines"][1]["position"], whole["lines"][0]["position"]
+    assert first < last == told["lines"][0]["position"], "the newest first"
+    oldest = server.run("statement", "--limit", 1, "--order", "asc", "--json", key=key).document
+    assert oldest["lines"] == whole["lines"][1:]
+    cut = server.run("statement", "--limit", 1, key=key)
+    assert "1 are shown, and there are more: --all" in cut.err
+    assert "there are more" not in server.run("statement", "--all", key=key).err
     early = server.run("statement", "--as-of", first, "--json", key=key).document
     assert [one["balance"]["units"] for one in early["closing"]] == ["12500000"]
     assert server.run("statement", "--as-of", "2020-01-01T00:00:00Z", key=key).code == 0

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
+from cli.commands.governance.policy import document_of
+from cli.commands.governance.terms import changes, terms_of
 from domain.governance.proposal import stream_of
 from tests.cli.test_remote import Server, server
 from tests.scenes.shell import Ran, tallystick
@@ -70,12 +72,39 @@ def governors(server: Server, folder: Path) -> list[Path]:
     return files
 
 
+@pytest.mark.parametrize("name", ["next.toml", "next.json"])
+def test_a_proposal_begins_with_the_policy_in_force(
+    server: Server, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / name
+    made = server.run("policy", "start", file, "--title", 'Longer "epochs"', "--json").document
+    assert (made["number"], made["from_version"]) == (1, 1)
+    judged = server.run("policy", "lint", file)
+    assert (judged.code, judged.out) == (0, "passes: 0 errors, 0 warnings\n")
+    proposed = document_of(file)
+    assert proposed["proposal"]["title"] == 'Longer "epochs"'
+    in_force = server.run("policy", "versions", "--json").document["data"][0]
+    changed = changes(terms_of(in_force), proposed["terms"])
+    assert [one["term"] for one in changed] == ["effective_from_epoch"]
+    again = server.run("policy", "start", file)
+    assert (again.code, "is there already" in again.err) == (2, True)
+
+
 def test_a_file_becomes_the_next_policy_by_the_word_of_two_governors(
     server: Server, tmp_path: Path
 ) -> None:
     anna, boris, cleo = governors(server, tmp_path)
     proposed = server.run("policy", "propose", POLICIES / "clean.toml", "--json").document
     assert (proposed["number"], proposed["status"]) == (24, "linted")
+    changed = server.run("policy", "show", 24)
+    assert "what it changes of version 1:" in changed.out
+    rows = [line.split() for line in changed.out.splitlines()]
+    assert ["compute", "70", "%", "65", "%"] in rows, "in people's units, beside what is in force"
+    assert ["governance.notice_epochs", "4", "4"] not in rows, "what stays is not told"
+    told = server.run("policy", "show", 24, "--json").document
+    assert {"term": "compute_ppm", "in_force": "700000", "proposed": "650000"} in told[
+        "differences"
+    ]
     assert server.run("policy", "approve", 24).code == 2, "no personal key"
     assert server.run("policy", "review", 24, "In review").code == 0
     stale = server.run("policy", "approve", 24, "--key", boris, "--seen", 2, "--json")
@@ -97,7 +126,7 @@ def test_a_file_becomes_the_next_policy_by_the_word_of_two_governors(
     scheduled = server.run("policy", "schedule", 24, "--json").document
     assert (scheduled["policy_version"], scheduled["effective_from_epoch"]) == (2, 9)
     rows = server.run("policy", "versions", "--json").document["data"]
-    assert [(row["version"], row["in_force"]) for row in rows] == [(1, True), (2, False)]
+    assert [(row["version"], row["in_force"]) for row in rows] == [(2, False), (1, True)]
     shown = server.run("policy", "show", 24)
     assert "approval 2 of 2" in shown.out
     assert "version 2 from epoch 9" in shown.out

@@ -49,7 +49,7 @@ def test_r_20_a_volume_is_created_attached_listed_shown_and_deleted(
     own = server.run("volume", "create", region, "1", "p", "--project", "p", "--json", key=key)
     assert own.document["project_id"] == "p"
     listed = server.run("volume", "list", "--json", key=key).document["data"]
-    assert [one["volume_id"] for one in listed] == [volume, own.document["volume_id"]]
+    assert [one["volume_id"] for one in listed] == [own.document["volume_id"], volume]
     assert volume in server.run("volume", "list", key=key).out
 
     submit = ("job", "submit", "--command", "true", "--max-price", "3", "--json")

@@ -62,12 +62,13 @@ def test_an_owner_reads_why_there_was_nothing() -> None:
     granted = (Use("grant.x", 5, 5),)
     assert reasons_of(NodeCut("n", "a", granted, attested=(low, short))) == (
         "compute: what grant.x paid for has no weight",
-        "availability: it was there for less than 5400000000 of 10800000000 microseconds",
+        "availability: it was there for less than 1.5 GPU-hours of 3 GPU-hours",
         "availability: trust tier 1: the policy asks for 2",
     )
     burned = NodeCut("n", "a", (Use("cash", 10, 5),), burned_tokens=7)
     assert reasons_of(burned)[0] == (
-        "compute: 7949819230768 was its share, and 7 were burned for it: it gets at most 7"
+        "compute: 79,498.19230768 TOKEN was its share, and 0.00000007 TOKEN were burned for it:"
+        " it gets at most 0.00000007 TOKEN"
     )
 
 
@@ -78,5 +79,6 @@ def test_time_that_too_little_was_burned_for_is_told_as_what_counts_of_it() -> N
     why = told(settle(cut(node, policy=policy)), node)
     assert why.compute.weight == HOUR_US // 10_000 + HOUR_US
     assert why.reasons[0] == (
-        "compute: 1 were burned for 3600000000 us paid with cash: 360000 us count, at 10000 an hour"
+        "compute: 0.000001 CREDIT were burned for 1 GPU-hours paid with cash: 0.0001 GPU-hours"
+        " count, at 0.01 CREDIT an hour"
     )

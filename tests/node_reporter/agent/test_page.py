@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from node_reporter.agent.page import Page, Shown
-from node_reporter.reports.server_view import Today
+from node_reporter.reports.server_view import Part, Terms, Today
 from tests.node_reporter.model_server import NODE_KEY, ModelServer, serve
 from tests.node_reporter.programs.test_program import ROOT, joined, running
 from tests.processes import free_port
@@ -45,6 +45,19 @@ SHOWN = Shown(
     checked=CHECKED,
     today=Today(day="2026-11-20", gpu_us=5_400_000_000, earned_units=1_250_000, burn_units=0),
     at="2026-11-20 12:00:00 UTC",
+    terms=Terms(
+        parts=(
+            Part(
+                gpu_class="datacenter",
+                price_units=2_500_000,
+                fee_units=250_000,
+                owner_units=1_125_000,
+                is_burned=False,
+            ),
+        ),
+        held_back_s=259_200,
+        minimum_units=25_000_000,
+    ),
 )
 
 
@@ -90,6 +103,20 @@ def test_it_says_what_was_earned_and_how_the_node_is(page: Page) -> None:
     assert "1.500 GPU-hours accrued on 2026-11-20" in text
     assert "https://tallystick.example" in text
     assert "NVIDIA H200" in text
+
+
+def test_it_says_what_part_of_an_hour_is_the_owners_and_when_it_matures(page: Page) -> None:
+    _, _, text = asked(page)
+    assert "<th scope=row>datacenter<td>2.500000<td>0.250000<td>1.125000" in text
+    assert "It matures 72 hours after it was earned. The smallest cash-out is 25.000000" in text
+
+
+def test_without_an_offer_it_says_how_to_see_the_part_before_offering(
+    page: Page, looked: Looked
+) -> None:
+    assert looked.shown.terms is not None
+    looked.shown = replace(SHOWN, terms=replace(looked.shown.terms, parts=()))
+    assert "offer create --dry-run" in asked(page)[2]
 
 
 def test_a_name_that_is_not_this_machines_is_refused(page: Page) -> None:

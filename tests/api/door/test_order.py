@@ -1,0 +1,109 @@
+"""Lists from their other end: the newest first, and only what came after a moment.
+
+pages of order=desc joined == the list of order=asc, reversed
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import projections
+from projections.read import OLDEST, Way, newest_first
+from tests.scenes.server import Scene
+
+GIVEN: dict[str, Any] = {"str": "x", "int": 1, "Sequence[str]": ["x"], "list[str]": ["x"]}
+
+
+def _lists() -> Iterator[Callable[..., Any]]:
+    """Every read of a view that takes a way."""
+    for found in pkgutil.walk_packages(projections.__path__, "projections."):
+        module = import_module(found.name)
+        for name, read in vars(module).items():
+            is_own = name.startswith("read_") and read.__module__ == found.name
+            if is_own and "way" in inspect.signature(read).parameters:
+                yield read
+
+
+LISTS = [*_lists()]
+
+
+def test_every_list_reads_in_both_directions(shared: Scene) -> None:
+    assert len(LISTS) > 45
+    with shared.service.connection() as connection:
+        for read in LISTS:
+            needed = {
+                name: GIVEN[str(one.annotation)]
+                for name, one in [*inspect.signature(read).parameters.items()][1:]
+                if one.default is one.empty
+                and one.kind is not one.VAR_KEYWORD
+                and name not in ("after", "way", "limit")
+            }
+            upwards = read(connection, **needed, after=-1, way=OLDEST, limit=500)
+            downwards = read(connection, **needed, after=2**62, way=Way(True, -1), limit=500)
+            assert upwards == downwards[::-1], read
+
+
+def test_a_query_that_is_no_list_by_one_key_is_not_turned_round() -> None:
+    with pytest.raises(AssertionError):
+        newest_first("SELECT * FROM t WHERE a > %(after)s ORDER BY b, a LIMIT %(limit)s")
+    with pytest.raises(AssertionError):
+        newest_first("SELECT * FROM t WHERE a >= %(after)s ORDER BY a LIMIT %(limit)s")
+
+
+def _pages(scene: Scene, path: str, limit: int, rows: str = "data", **asked: Any) -> list[Any]:
+    found: list[Any] = []
+    more: dict[str, Any] = {}
+    while True:
+        page = scene.renter.read(path, limit=limit, **asked, **more)
+        found += page[rows]
+        assert page.get("has_more") == ("next_cursor" in page)
+        if not page.get("has_more"):
+            return found
+        more = {"cursor": page["next_cursor"]}
+
+
+def test_pages_of_the_newest_first_are_the_list_reversed(shared: Scene) -> None:
+    for units in (1_000_000, 2_000_000, 3_000_000):
+        shared.deposit(shared.renter, units)
+        shared.renter.made("/v1/jobs", shared.job())
+    who = f"/v1/accounts/{shared.renter.account_id}"
+    lists = (("/v1/jobs", "data"), (f"{who}/journal", "data"), (f"{who}/statements", "lines"))
+    for path, rows in (*lists, ("/v1/audit/events", "data")):
+        upwards = _pages(shared, path, 500, rows)
+        assert len(upwards) > 1, path
+        assert _pages(shared, path, 2, rows, order="desc") == upwards[::-1], path
+
+
+def test_a_cursor_of_one_direction_is_refused_in_the_other(shared: Scene) -> None:
+    for _ in range(2):
+        shared.renter.made("/v1/jobs", shared.job())
+    cursor = shared.renter.read("/v1/jobs", limit=1)["next_cursor"]
+    response = shared.renter.get(f"/v1/jobs?limit=1&order=desc&cursor={cursor}")
+    assert (response.status_code, response.json()["code"]) == (400, "cursor_invalid")
+    assert shared.renter.get("/v1/jobs?order=up").status_code == 422
+
+
+def test_what_is_written_while_a_reader_walks_is_not_met_by_the_newest_first(shared: Scene) -> None:
+    before = _pages(shared, "/v1/jobs", 500)
+    page = shared.renter.read("/v1/jobs", limit=1, order="desc")
+    shared.renter.made("/v1/jobs", shared.job())
+    rest = _pages(shared, "/v1/jobs", 500, order="desc", cursor=page["next_cursor"])
+    assert [*page["data"], *rest] == before[::-1]
+
+
+def test_since_leaves_out_what_was_recorded_before(shared: Scene) -> None:
+    shared.renter.made("/v1/jobs", shared.job())
+    clock: Any = shared.clock
+    clock.advance(1_000_000)
+    made = shared.renter.made("/v1/jobs", shared.job())
+    event = shared.operator.read(f"/v1/audit/events/{made['position']}")
+    for order in ("asc", "desc"):
+        found = _pages(shared, "/v1/jobs", 1, order=order, since=event["recorded_at"])
+        assert [one["job_id"] for one in found] == [made["job_id"]]
+    assert _pages(shared, "/v1/jobs", 1, order="desc", since="2099-01-01T00:00:00Z") == []
