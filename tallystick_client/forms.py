@@ -245,6 +245,23 @@ class AdmissionRequest(TypedDict):
     gpus: int
 
 
+class AlertHeldAnswer(TypedDict):
+    """One alert that holds by the numbers of now; `of`: which timer, asset or deployment."""
+
+    name: str
+    told: str
+    severity: Literal["page", "ticket"]
+    of: NotRequired[str]
+
+
+class AlertsAnswer(TypedDict):
+    """Pages before tickets; `figures` by name."""
+
+    data: list[AlertHeldAnswer]
+    figures: list[FigureAnswer]
+    position: NotRequired[int]
+
+
 class ApiKeyAnswer(TypedDict):
     """`key` is there only in the answer that makes it. `scopes` are those the key was
     issued with; `opens` are those that its member's role leaves of them now.
@@ -2169,6 +2186,14 @@ class FieldError(TypedDict):
 
     pointer: str
     detail: str
+
+
+class FigureAnswer(TypedDict):
+    """One number of the server; `value` as text, whole where it is whole."""
+
+    name: str
+    value: str
+    of: NotRequired[str]
 
 
 class FirmwareStepRequest(TypedDict):
@@ -7119,6 +7144,24 @@ class SlaClassForm(TypedDict):
 class SlaTierForm(TypedDict):
     below_ppm: int
     credit_ppm: int
+
+
+class SolvencyAnswer(TypedDict):
+    """`balanced`: what is held equals what is claimed, of each asset."""
+
+    data: list[SolvencyKindAnswer]
+    held: list[Money]
+    claimed: list[Money]
+    balanced: bool
+    position: NotRequired[int]
+
+
+class SolvencyKindAnswer(TypedDict):
+    """One kind of account: `held` is what the network has, `claimed` whose it is."""
+
+    kind: str
+    side: Literal["held", "claimed"]
+    amount: Money
 
 
 class StandingBidAnswer(TypedDict):
