@@ -1,4 +1,4 @@
-"""All accounts: open one, look at one, hold its cash-outs, close it; clients and their suspension."""
+"""All accounts: open one, hold its cash-outs, close it; clients, and their suspension."""
 
 from __future__ import annotations
 
