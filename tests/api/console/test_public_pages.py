@@ -1,4 +1,4 @@
-"""What anybody may check in the pages: epochs, proposals, solvency, reputation, the log, the map."""
+"""What anybody may check in pages: epochs, proposals, solvency, reputation, the log, the map."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from api.audit import solvency
 from tests.api.console.test_sessions import Browser
 from tests.api.console.test_sessions import app as app
 from tests.api.console.test_sessions import browser as browser
+from tests.scenes.governors import enrol_once
 from tests.scenes.server import Scene
 from tests.scenes.work import seal_an_epoch_of_work
 
@@ -102,9 +103,7 @@ def test_reputation_shows_its_arithmetic_and_evidence(worked: Scene, browser: Br
     assert browser.get("/nodes/node_0/reputation").status_code in (404, 422)
 
 
-def test_a_fact_and_its_proof_are_shown_to_its_party_alone(
-    worked: Scene, browser: Browser
-) -> None:
+def test_a_fact_and_its_proof_are_shown_to_its_party_alone(worked: Scene, browser: Browser) -> None:
     account = f"/v1/accounts/{worked.renter.account_id}/statements"
     month = {"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "kind": "usage"}
     (line,) = worked.renter.read(account, **month)["lines"]
@@ -135,6 +134,7 @@ def test_a_proposal_shows_its_difference_its_votes_and_a_rehearsal(
     from cli.commands.governance.terms import started
     from domain.governance.told_terms import terms_of
 
+    enrol_once(worked.operator)
     (in_force,) = [one for one in worked.anybody.read("/v1/policies")["data"] if one["in_force"]]
     terms = {**terms_of(in_force), "availability_ppm": 250_000}
     terms["compute_ppm"] = int(terms["compute_ppm"]) - 50_000
