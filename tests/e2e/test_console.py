@@ -206,6 +206,7 @@ def test_the_page_of_the_log_checks_proofs_in_the_browser(market: Market, page: 
     assert complaints == []
     line = f"/v1/accounts/{market.accounts['renter']}/statements/lines/{position}/reports"
     (report, *_) = market.read("renter", line)["data"]
+    sign_out(page)
     sign_in(page, market.address, market.keys["owner"])
     where = f"{report['lane']}/{report['usage_position']}"
     page.goto(f"http://{market.address}/log?report={where}")

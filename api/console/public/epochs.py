@@ -92,7 +92,7 @@ def _pools(epoch: Told) -> Bars:
 
 
 async def file(visit: Visit) -> Response:
-    """`/epochs/{epoch}/file`: the sealed epoch, byte for byte; its SHA-256 is in the seal."""
+    """`/epochs/{epoch}/epoch.json`: the sealed epoch, byte for byte; its SHA-256 is in the seal."""
     number = _number(visit)
     response = await visit.file(f"/v1/epochs/{number}/epoch.json")
     response.headers["content-disposition"] = f'attachment; filename="epoch-{number}.json"'

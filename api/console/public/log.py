@@ -54,7 +54,7 @@ async def show_fact(visit: Visit) -> Response:
 
 
 async def save_proof(visit: Visit) -> Response:
-    """`/log/{position}/proof`: the proof of a fact, as a file."""
+    """`/log/{position}/fact.tlog-proof`: the proof of a fact, as a file."""
     position = _number(visit.params["position"])
     response = await visit.file(f"/v1/audit/proofs/{position}")
     response.headers["content-disposition"] = f'attachment; filename="fact-{position}.tlog-proof"'

@@ -8,7 +8,7 @@ from api.console.visits.page import Link, Page
 PAGES = (
     Page("/epochs", epochs.show_all, is_public=True),
     Page("/epochs/{epoch}", epochs.show, is_public=True),
-    Page("/epochs/{epoch}/file", epochs.file, is_public=True),
+    Page("/epochs/{epoch}/epoch.json", epochs.file, is_public=True),
     Page("/epochs/{epoch}/nodes/{node_id}", epochs.explain, is_public=True),
     Page("/proposals", proposals.show_all, is_public=True),
     Page("/proposals/{number}", proposals.show, is_public=True),
@@ -16,7 +16,7 @@ PAGES = (
     Page("/nodes/{node_id}/reputation", reputation.show, is_public=True),
     Page("/log", log.show, is_public=True),
     Page("/log/{position}", log.show_fact),
-    Page("/log/{position}/proof", log.save_proof),
+    Page("/log/{position}/fact.tlog-proof", log.save_proof),
     Page("/map", room.show, is_public=True),
 )
 LINKS = (

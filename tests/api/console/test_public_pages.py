@@ -55,10 +55,10 @@ def test_an_epoch_shows_what_the_api_says_and_its_file(worked: Scene, browser: B
         assert f'<data value="{epoch[name]["units"]}"' in one, name
     burned = worked.anybody.read("/v1/epochs/preview", epoch=1)["weights"]
     assert len(titles(one, "burned")) == 2 * len(burned)
-    kept = browser.get("/epochs/1/file")
+    kept = browser.get("/epochs/1/epoch.json")
     assert kept.status_code == 200
     assert kept.headers["content-disposition"] == 'attachment; filename="epoch-1.json"'
-    assert browser.get("/epochs/2/file").status_code == 404
+    assert browser.get("/epochs/2/epoch.json").status_code == 404
     assert browser.get("/epochs/x").status_code == 404
 
 
@@ -115,14 +115,14 @@ def test_a_fact_and_its_proof_are_shown_to_its_party_alone(worked: Scene, browse
     shown = browser.get(path).text
     assert worked.renter.read(f"/v1/audit/events/{line['position']}")["leaf"] in shown
     proof = worked.renter.get(f"/v1/audit/proofs/{line['position']}").text
-    assert browser.get(f"{path}/proof").text == proof
+    assert browser.get(f"{path}/fact.tlog-proof").text == proof
     assert proof.split("\n")[1] in browser.get(f"/log?position={line['position']}").text
     head = worked.anybody.get("/v1/audit/log/checkpoint").text
     assert head.split("\n")[2] in browser.get("/log").text
     assert path in browser.get("/log").text
     browser.sign_in(worked.stranger.key)
     assert browser.get(path).status_code == 404
-    assert browser.get(f"{path}/proof").status_code == 404
+    assert browser.get(f"{path}/fact.tlog-proof").status_code == 404
     for wrong in ("-1", "x", "1" * 30, "%2e%2e"):
         assert browser.get(f"/log/{wrong}").status_code in (404, 422)
     assert "There is no such proof" in browser.get("/log?report=a/b").text
