@@ -22,8 +22,9 @@ async def show(visit: Visit) -> Response:
     since = f"{days[0]}T00:00:00Z"
     by_day = await _gpu_time(visit, "day", since)
     found = {str(one["day"])[:10]: one for one in by_day}
-    bars = [Bar(f"{day.day} {day:%b}", _hundredths(found.get(str(day)))) for day in days]
-    plot = Bars("Capacity by day", "GPU-hours", 2, bars, USES)
+    bars = [Bar(str(day.day), _hundredths(found.get(str(day)))) for day in days]
+    title = f"Capacity by day, {days[0].day} {days[0]:%B} to {today.day} {today:%B}"
+    plot = Bars(title, "GPU-hours", 2, bars, USES)
     free = await visit.read("/v1/fragmentation", by="model")
     return visit.show(
         "operator/capacity.html",
