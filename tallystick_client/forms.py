@@ -325,11 +325,11 @@ class AlertHeldAnswer(TypedDict):
     of: NotRequired[str]
 
 
-class AlertsAnswer(TypedDict):
+class AlertsHeldAnswer(TypedDict):
     """Pages before tickets; `figures` by name."""
 
     data: list[AlertHeldAnswer]
-    figures: list[FigureAnswer]
+    figures: list[ServerFigureAnswer]
     position: NotRequired[int]
 
 
@@ -795,6 +795,16 @@ class BookMovementAnswer(TypedDict):
 
     name: str
     movement: SignedMoney
+
+
+class BooksSolvencyAnswer(TypedDict):
+    """`balanced`: what is held equals what is claimed, of each asset."""
+
+    data: list[SolvencyKindAnswer]
+    held: list[Money]
+    claimed: list[Money]
+    balanced: bool
+    position: NotRequired[int]
 
 
 class BootDriveRequest(TypedDict):
@@ -2257,14 +2267,6 @@ class FieldError(TypedDict):
 
     pointer: str
     detail: str
-
-
-class FigureAnswer(TypedDict):
-    """One number of the server; `value` as text, whole where it is whole."""
-
-    name: str
-    value: str
-    of: NotRequired[str]
 
 
 class FirmwareStepRequest(TypedDict):
@@ -7166,6 +7168,14 @@ class SataDriveForm(TypedDict):
     rpm: NotRequired[int | None]
 
 
+class ServerFigureAnswer(TypedDict):
+    """One number of the server; `value` as text, whole where it is whole."""
+
+    name: str
+    value: str
+    of: NotRequired[str]
+
+
 class SettingExpectationAnswer(TypedDict):
     """What leases of other accounts got on nodes of this setting so far (K-4): how many
     ended because the node went silent, and how much of the promised time was served. Absent
@@ -7223,16 +7233,6 @@ class SlaClassForm(TypedDict):
 class SlaTierForm(TypedDict):
     below_ppm: int
     credit_ppm: int
-
-
-class SolvencyAnswer(TypedDict):
-    """`balanced`: what is held equals what is claimed, of each asset."""
-
-    data: list[SolvencyKindAnswer]
-    held: list[Money]
-    claimed: list[Money]
-    balanced: bool
-    position: NotRequired[int]
 
 
 class SolvencyKindAnswer(TypedDict):

@@ -36,7 +36,7 @@ class SolvencyKindAnswer(AnswerModel):
     amount: Money
 
 
-class SolvencyAnswer(AnswerModel):
+class BooksSolvencyAnswer(AnswerModel):
     """`balanced`: what is held equals what is claimed, of each asset."""
 
     data: list[SolvencyKindAnswer]
@@ -50,12 +50,12 @@ class SolvencyAnswer(AnswerModel):
 class _Kept:
     """A sum, the position it reflects, and when it was made by a clock that only runs forward."""
 
-    told: SolvencyAnswer
+    told: BooksSolvencyAnswer
     position: int
     made_s: float
 
 
-@resource.get("/v1/solvency", everybody(), SolvencyAnswer)
+@resource.get("/v1/solvency", everybody(), BooksSolvencyAnswer)
 def read_solvency(call: Caller) -> Response:
     """Returns what the network holds, and whose it is: all accounts by kind, added up.
     Anybody may read it. What is in a bank, a reader can only believe: the books say what was
@@ -74,8 +74,8 @@ def read_solvency(call: Caller) -> Response:
         return call.answer(replace(view, position=kept.position), kept.told)
 
 
-def _told(rows: list[totals.KindTotal], *, balanced: bool) -> SolvencyAnswer:
-    return SolvencyAnswer(
+def _told(rows: list[totals.KindTotal], *, balanced: bool) -> BooksSolvencyAnswer:
+    return BooksSolvencyAnswer(
         data=[
             SolvencyKindAnswer(
                 kind=row.kind,

@@ -26,7 +26,7 @@ class AlertHeldAnswer(AnswerModel):
     of: str | None = None
 
 
-class FigureAnswer(AnswerModel):
+class ServerFigureAnswer(AnswerModel):
     """One number of the server; `value` as text, whole where it is whole."""
 
     name: Annotated[str, Field(examples=["tallystick_cash_out_holds"])]
@@ -34,15 +34,15 @@ class FigureAnswer(AnswerModel):
     of: str | None = None
 
 
-class AlertsAnswer(AnswerModel):
+class AlertsHeldAnswer(AnswerModel):
     """Pages before tickets; `figures` by name."""
 
     data: list[AlertHeldAnswer]
-    figures: list[FigureAnswer]
+    figures: list[ServerFigureAnswer]
     position: Position | None = None
 
 
-@resource.get("/v1/alerts", with_scope("operator"), AlertsAnswer)
+@resource.get("/v1/alerts", with_scope("operator"), AlertsHeldAnswer)
 def list_alerts(call: Caller) -> Response:
     """Lists what is wrong now, and the numbers of the server by which it is judged.
     An alert that counts requests, or that nothing answers, is Prometheus' alone and not here. A
@@ -54,7 +54,7 @@ def list_alerts(call: Caller) -> Response:
         for one, of in holding(found.families)
     ]
     numbers = [
-        FigureAnswer(
+        ServerFigureAnswer(
             name=family.name,
             value=f"{sample.value:.15g}",
             of=", ".join(sample.labels.values()) or None,
@@ -63,7 +63,7 @@ def list_alerts(call: Caller) -> Response:
         for sample in family.samples
     ]
     with call.read() as view:
-        told = AlertsAnswer(
+        told = AlertsHeldAnswer(
             data=sorted(held, key=lambda one: (one.severity, one.name, one.of or "")),
             figures=sorted(numbers, key=lambda one: (one.name, one.of or "")),
         )

@@ -78,8 +78,6 @@ async def _waiting(visit: Visit) -> list[Told]:
     asked = await visit.read("/v1/admissions", order="desc", limit=ROWS_MAX)
     cash_outs = await visit.read("/v1/cash-outs", order="desc", limit=ROWS_MAX)
     roots = await visit.read("/v1/payouts", order="desc", limit=ROWS_MAX)
-    fixes = await visit.read("/v1/reward-corrections", order="desc", limit=ROWS_MAX)
-    proposals = await visit.read("/v1/policies/proposals", order="desc", limit=ROWS_MAX)
     return [
         *(
             _row("Node to admit", one["node_id"], one["phase_at"], "/operate/admissions")
@@ -117,6 +115,15 @@ async def _waiting(visit: Visit) -> list[Told]:
             for one in roots["data"]
             if one["state"] in ("built", "proposed")
         ),
+        *await _undecided(visit),
+    ]
+
+
+async def _undecided(visit: Visit) -> list[Told]:
+    """What governors vote on."""
+    fixes = await visit.read("/v1/reward-corrections", order="desc", limit=ROWS_MAX)
+    proposals = await visit.read("/v1/policies/proposals", order="desc", limit=ROWS_MAX)
+    return [
         *(
             _row(
                 f"{one['kind'].capitalize()} of a reward, epoch {one['epoch']}: votes",
