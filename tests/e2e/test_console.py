@@ -182,7 +182,7 @@ def test_the_page_of_the_log_checks_proofs_in_the_browser(market: Market, page: 
         assert "fails" not in told
         assert "is signed by the key (Ed25519)" in told or "has no Ed25519" in told
         page.get_by_role("button", name="Fetch the newest head").click()
-        page.wait_for_function("document.getElementById('head').value.length > 0")
+        expect(page.locator("#head")).not_to_have_value("")
         assert "fails" not in checked(whole, page.locator("#head").input_value())
         lines = whole.split("\n")
         index = next(at for at, line in enumerate(lines) if line.startswith("index "))
