@@ -17,9 +17,20 @@ import typer
 
 from cli.checking import line_proof
 from cli.checking.log_key import verifier_key_of
-from cli.remote import ApiKey, Remote, Url
+from cli.remote import ApiKey, Remote, Url, reads
 from cli.settings import ConfigFile, DataDir, opened
-from cli.terminal import EXIT_NO, AnswerIsNo, AsJson, InputUnusable, facts, group, note, tell
+from cli.terminal import (
+    EXIT_NO,
+    AnswerIsNo,
+    AsJson,
+    InputUnusable,
+    amount,
+    columns,
+    facts,
+    group,
+    note,
+    tell,
+)
 
 if TYPE_CHECKING:
     from api.process.service import Service
@@ -398,3 +409,13 @@ def _wallet_signer() -> Callable[[str, str], str | None] | None:
         return None
 
     return signer
+
+
+@app.command(epilog="Example: tallystick audit solvency")
+@reads
+def solvency(remote: Remote) -> None:
+    """Show what the network holds, and whose it is, by kind of account. Needs no key."""
+    told = remote.ask(lambda c: c.read_solvency())
+    rows = [{**one, "amount": amount(one["amount"])} for one in told["data"]]
+    is_even = "held equals claimed" if told["balanced"] else "HELD AND CLAIMED DIFFER"
+    remote.tell(told, [*columns(rows, ("side", "kind", "amount")), is_even])

@@ -7686,7 +7686,17 @@ class AsyncClient(AsyncCalls):
         )
         return cast("str", found)
 
+    async def read_solvency(self) -> forms.BooksSolvencyAnswer:
+        """Returns what the network holds, and whose it is: all accounts by kind, added up."""
+        found = await self._call("GET", "/v1/solvency")
+        return cast("forms.BooksSolvencyAnswer", found)
+
     async def list_timers(self) -> forms.TimerRunsAnswer:
         """Lists the timers of the server: last run, duration, error, next run."""
         found = await self._call("GET", "/v1/timers")
         return cast("forms.TimerRunsAnswer", found)
+
+    async def list_alerts(self) -> forms.AlertsHeldAnswer:
+        """Lists what is wrong now, and the numbers of the server by which it is judged."""
+        found = await self._call("GET", "/v1/alerts")
+        return cast("forms.AlertsHeldAnswer", found)

@@ -316,6 +316,23 @@ class AdmissionRequest(TypedDict):
     gpus: int
 
 
+class AlertHeldAnswer(TypedDict):
+    """One alert that holds by the numbers of now; `of`: which timer, asset or deployment."""
+
+    name: str
+    told: str
+    severity: Literal["page", "ticket"]
+    of: NotRequired[str]
+
+
+class AlertsHeldAnswer(TypedDict):
+    """Pages before tickets; `figures` by name."""
+
+    data: list[AlertHeldAnswer]
+    figures: list[ServerFigureAnswer]
+    position: NotRequired[int]
+
+
 class ApiKeyAnswer(TypedDict):
     """`key` is there only in the answer that makes it. `scopes` are those the key was
     issued with; `opens` are those that its member's role leaves of them now.
@@ -778,6 +795,16 @@ class BookMovementAnswer(TypedDict):
 
     name: str
     movement: SignedMoney
+
+
+class BooksSolvencyAnswer(TypedDict):
+    """`balanced`: what is held equals what is claimed, of each asset."""
+
+    data: list[SolvencyKindAnswer]
+    held: list[Money]
+    claimed: list[Money]
+    balanced: bool
+    position: NotRequired[int]
 
 
 class BootDriveRequest(TypedDict):
@@ -7251,6 +7278,14 @@ class SataDriveForm(TypedDict):
     rpm: NotRequired[int | None]
 
 
+class ServerFigureAnswer(TypedDict):
+    """One number of the server; `value` as text, whole where it is whole."""
+
+    name: str
+    value: str
+    of: NotRequired[str]
+
+
 class SettingExpectationAnswer(TypedDict):
     """What leases of other accounts got on nodes of this setting so far (K-4): how many
     ended because the node went silent, and how much of the promised time was served. Absent
@@ -7308,6 +7343,14 @@ class SlaClassForm(TypedDict):
 class SlaTierForm(TypedDict):
     below_ppm: int
     credit_ppm: int
+
+
+class SolvencyKindAnswer(TypedDict):
+    """One kind of account: `held` is what the network has, `claimed` whose it is."""
+
+    kind: str
+    side: Literal["held", "claimed"]
+    amount: Money
 
 
 class StandingBidAnswer(TypedDict):

@@ -1,9 +1,10 @@
-"""`tallystick alert test`: whether the operator is reached when something is wrong."""
+"""`tallystick alert`: what is wrong now, and whether the operator is reached when something is."""
 
 from __future__ import annotations
 
+from cli.remote import Remote, reads
 from cli.settings import ConfigFile, in_force
-from cli.terminal import AnswerIsNo, AsJson, facts, group, tell
+from cli.terminal import AnswerIsNo, AsJson, columns, facts, group, tell
 
 app = group("alert", "Alerts: messages when something is wrong.", "tallystick alert test")
 
@@ -30,3 +31,12 @@ def send_test(config: ConfigFile = None, as_json: AsJson = False) -> None:
         told = ", ".join(f"{way} ({error})" for way, error in failed.items())
         raise AnswerIsNo(f"not sent by {told}: look at the address in the settings", went)
     tell({"sent": sorted(went)}, facts({"sent": sorted(went)}), as_json=as_json)
+
+
+@app.command("list", epilog="Example: tallystick alert list --json")
+@reads
+def list_alerts(remote: Remote) -> None:
+    """List what is wrong now, for the operator; the numbers behind it with --json."""
+    told = remote.ask(lambda c: c.list_alerts())
+    rows = columns(told["data"], ("severity", "name", "of", "told"))
+    remote.tell(told, rows if told["data"] else ["nothing is wrong"])

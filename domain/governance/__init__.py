@@ -11,5 +11,6 @@ __all__ = (
     "reasons",
     "registry",
     "rehearsal",
+    "told_terms",
     "vote",
 )

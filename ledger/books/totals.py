@@ -8,9 +8,11 @@ It looks at every account, and at no posting: `books.faults` is what proves the 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import psycopg
+from psycopg.rows import class_row
 
 from ledger.books.books import BY_ASSET
 
@@ -30,6 +32,44 @@ _CREDITS = r"""
         FROM public.account WHERE asset = 'CREDIT') a
     GROUP BY kind ORDER BY kind
 """
+
+SHOWN: tuple[Literal["CREDIT"], Literal["TOKEN"]] = ("CREDIT", "TOKEN")
+_KINDS = r"""
+    SELECT asset, side = 1 AS is_held, kind, sum(units)::bigint AS units FROM (
+        SELECT asset, side, units, CASE
+            WHEN name ~ '^world:(bank|card|burned)$' THEN replace(name, 'world:', 'outside_')
+            WHEN name ~ '^party:[^:]+:owed$' THEN 'owed_by_parties'
+            WHEN name ~ '^party:[^:]+:(burned|grant.*)$' THEN 'credits_not_to_pay_out'
+            WHEN name ~ '^party:[^:]+:(payable|holdback|earned)$' THEN 'earned_by_parties'
+            WHEN name ~ '^party:[^:]+:bond$' THEN 'bonds_of_parties'
+            WHEN name ~ '^party:[^:]+:(unmatured|matured)$' THEN 'rewards_of_parties'
+            WHEN name ~ '^party:' THEN 'paid_in_by_parties'
+            WHEN name ~ '^escrow:' THEN 'escrow'
+            WHEN name ~ '^payout:' THEN 'payouts_on_their_way'
+            WHEN name ~ '^dispute:' THEN 'disputes'
+            WHEN name ~ '^region:' THEN 'regions'
+            WHEN name ~ '^(grant|pool):' THEN split_part(name, ':', 1) || 's'
+            WHEN name ~ '^epoch:' THEN 'rewards_not_credited_yet'
+            ELSE replace(replace(name, ':', '_'), '.', '_') END AS kind
+        FROM public.account WHERE asset IN ('CREDIT', 'TOKEN')) a
+    GROUP BY asset, side, kind ORDER BY asset, side DESC, kind
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KindTotal:
+    """All accounts of a kind; `is_held`: debits raise them, else credits do."""
+
+    asset: Literal["CREDIT", "TOKEN"]
+    is_held: bool
+    kind: str
+    units: int
+
+
+def by_kind(connection: Connection) -> list[KindTotal]:
+    """Credits and tokens by kind of account, on the side that is theirs: no party is named."""
+    with connection.cursor(row_factory=class_row(KindTotal)) as cursor:
+        return cursor.execute(_KINDS).fetchall()
 
 
 def unbalanced(connection: Connection) -> dict[str, int]:

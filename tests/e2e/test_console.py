@@ -5,6 +5,8 @@ Needs Chromium and npm, as `tests/e2e/pages/browser.py` says.
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
 from collections.abc import Generator
 
@@ -155,6 +157,67 @@ def test_a_wrong_key_or_month_is_told_and_shows_nothing(market: Market, page: Pa
     page.get_by_role("button", name="Sign in", exact=True).click()
     expect(page).to_have_url(f"http://{market.address}/bills/2026-11")
     page.get_by_test_id("lines").wait_for()
+
+
+def test_the_page_of_the_log_checks_proofs_in_the_browser(market: Market, page: Page) -> None:
+    """Fact, report and head hold; each of them changed in one place fails, by its step."""
+    position = market.told["position"]
+    sign_in(page, market.address, market.keys["renter"], f"/log?position={position}")
+    proof, verified = page.locator("#proof"), page.get_by_test_id("verified")
+    whole, head = proof.input_value(), page.get_by_test_id("head").inner_text()
+
+    def checked(file: str, note: str = "", key: str = "") -> str:
+        proof.fill(file)
+        page.locator("#head").fill(note)
+        if key:
+            page.locator("#key").fill(key)
+        verified.evaluate("place => place.replaceChildren()")
+        page.get_by_role("button", name="Check", exact=True).click()
+        verified.locator("li").first.wait_for()
+        return verified.inner_text()
+
+    with overheard(page) as complaints:
+        told = checked(whole)
+        assert f"Fact {position}, " in told
+        assert "fails" not in told
+        assert "is signed by the key (Ed25519)" in told or "has no Ed25519" in told
+        page.get_by_role("button", name="Fetch the newest head").click()
+        expect(page.locator("#head")).not_to_have_value("")
+        assert "fails" not in checked(whole, page.locator("#head").input_value())
+        lines = whole.split("\n")
+        index = next(at for at, line in enumerate(lines) if line.startswith("index "))
+        extra = json.loads(base64.b64decode(lines[1].removeprefix("extra ")))
+        extra["entry"]["version"] += 1
+        forged = base64.b64encode(json.dumps(extra).encode()).decode()
+        for file, why in (
+            (whole.replace(lines[1], f"extra {forged}"), "is not in the tree"),
+            (whole.replace(lines[index], "index 0"), "is not in the tree"),
+            (whole.replace(lines[index + 1] + "\n", "", 1), "the path is too short"),
+            (whole.replace(lines[index + 1], lines[index + 2], 1), "is not in the tree"),
+            (whole[:40], "not a .tlog-proof file"),
+            ("<b>no</b>\n\n", "not a .tlog-proof file"),
+        ):
+            assert why in checked(file), why
+        size = int(head.split("\n")[1])
+        other = head.replace(f"\n{size}\n", f"\n{size - 1}\n")
+        told = checked("", other)
+        assert "the signature of the head is wrong" in told or "has no Ed25519" in told
+        assert "the key's id" in checked(whole, key="x.example+00000000+AQ" + "A" * 42)
+    assert complaints == []
+    line = f"/v1/accounts/{market.accounts['renter']}/statements/lines/{position}/reports"
+    (report, *_) = market.read("renter", line)["data"]
+    sign_out(page)
+    sign_in(page, market.address, market.keys["owner"])
+    where = f"{report['lane']}/{report['usage_position']}"
+    page.goto(f"http://{market.address}/log?report={where}")
+    pinned = proof.input_value()
+    told = checked(pinned)
+    assert "is pinned by that fact" in told, told
+    lines = pinned.split("\n")
+    extra = json.loads(base64.b64decode(lines[1].removeprefix("extra ")))
+    extra["report"]["node_seq"] += 1
+    forged = base64.b64encode(json.dumps(extra).encode()).decode()
+    assert "the report is not in its lane" in checked(pinned.replace(lines[1], f"extra {forged}"))
 
 
 @needs_axe

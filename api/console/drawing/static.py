@@ -19,6 +19,7 @@ PATH = "/static/"
 FILES = {
     "console.css": "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
+    "verify.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 KEPT = "public, max-age=31536000, immutable"

@@ -1,15 +1,41 @@
-"""The home page: what this is, and how to begin; for who is signed in, where to go on."""
+"""The home page: what this is, how to begin, and the market as it is at this moment."""
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
+from api.console.visits.reading import Told
 from api.console.visits.visit import Visit
 
-OFFERS_MAX = 100
+OFFERS_MAX, EPOCHS_MAX = 100, 10
+NEXT = {
+    "rent": ("/offers", "/map"),
+    "leases": ("/leases", "/bills"),
+    "join": ("/nodes/new", "/nodes", "/earn"),
+    "earn": ("/earn",),
+}
+"""Where each step leads: the first page that there is."""
 
 
 async def show(visit: Visit) -> Response:
     """`/`"""
     offers = await visit.read("/v1/offers", limit=OFFERS_MAX)
-    return visit.show("everybody/home.html", offers=offers)
+    epochs = await visit.read("/v1/epochs", order="desc", limit=EPOCHS_MAX)
+    tariffs = await visit.read("/v1/tariffs")
+    price = await visit.read("/v1/oracle")
+    paths = {
+        step: next((path for path in pages if visit.site.is_shown(path)), "/")
+        for step, pages in NEXT.items()
+    }
+    return visit.show(
+        "everybody/home.html",
+        offers=offers,
+        sealed=next((one for one in epochs["data"] if "rewards" in one), None),
+        tariff=_in_force(tariffs["data"]),
+        market_price=price,
+        paths=paths,
+    )
+
+
+def _in_force(tariffs: list[Told]) -> Told | None:
+    return next((one for one in tariffs if one["in_force"]), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.console.everybody import home, reference, sign_in, signed_in
+from api.console.everybody import home, reference, search, sign_in, signed_in
 from api.console.visits.page import Link, Page
 
 PAGES = (
@@ -12,9 +12,12 @@ PAGES = (
     Page("/sign-out", None, signed_in.sign_out),
     Page("/sessions", signed_in.show),
     Page("/sessions/{session_id}/end", None, signed_in.end),
+    Page("/sessions/end-others", None, signed_in.end_others),
+    Page("/search", search.show),
     Page("/docs", reference.show, is_public=True),
     Page("/docs/{tag}", reference.show_tag, is_public=True),
     Page("/problems", reference.show_problems, is_public=True),
     Page("/problems/{code}", reference.show_problem, is_public=True),
 )
-LINKS = (Link("Help", "REST reference", "/docs"),)
+READERS = frozenset({"account"})
+LINKS = (Link("Help", "Search", "/search", READERS), Link("Help", "REST reference", "/docs"))

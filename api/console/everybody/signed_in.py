@@ -39,6 +39,15 @@ async def end(visit: Visit) -> Response:
     return visit.to("/sessions")
 
 
+async def end_others(visit: Visit) -> Response:
+    """Sign every browser of one's out but this one."""
+    session = _session(visit)
+    for each in await run_in_threadpool(sessions.others, visit.service, session):
+        if each.session_id != session.row.session_id:
+            await run_in_threadpool(sessions.end, visit.service, session, each.session_id)
+    return visit.to("/sessions")
+
+
 async def sign_out(visit: Visit) -> Response:
     """Sign this browser out: its row is deleted, so the cookie opens nothing any more."""
     session = _session(visit)

@@ -27,7 +27,7 @@ Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 Told = dict[str, Any]
 Value = str | int | bool | None
 
-_PATH = re.compile(r"/v1/[0-9A-Za-z_.:~@+=/-]{1,400}")
+_PATH = re.compile(r"/readyz|/v1/[0-9A-Za-z_.:~@+=/-]{1,400}")
 _LAST_RESORT = {"code": "internal_error", "title": "Internal error"}
 
 

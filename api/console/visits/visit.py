@@ -148,6 +148,16 @@ class Visit:
         return found
 
     @property
+    def current(self) -> str:
+        """The line of the menu that this page lies under: the longest that begins its path."""
+        under = [
+            link.path
+            for link in self.links
+            if self.here == link.path or self.here.startswith(f"{link.path}/")
+        ]
+        return max(under, key=len, default="")
+
+    @property
     def here(self) -> str:
         """The path of this page."""
         return str(self.request.scope["path"])

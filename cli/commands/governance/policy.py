@@ -26,6 +26,7 @@ from cli.terminal import (
     progress,
     tell,
 )
+from domain.governance import told_terms
 
 if TYPE_CHECKING:
     from domain.governance.lint import Report
@@ -167,7 +168,7 @@ def show(remote: Remote, number: Number) -> None:
     lines = _lines(told)
     proposed = told["document"].get("terms")
     if version is not None and proposed is not None:
-        differences = terms.changes(terms.terms_of(version), proposed)
+        differences = told_terms.changes(told_terms.terms_of(version), proposed)
         lines += ["", f"what it changes of version {version['version']}:"]
         rows = [terms.shown(one) for one in differences]
         lines += columns(rows, ("term", "in_force", "proposed")) if rows else ["nothing"]
@@ -210,7 +211,7 @@ def start(
     ]
     tariffs = remote.ask(lambda c: c.list_tariffs())["data"]
     document = terms.started(
-        terms.terms_of(in_force),
+        told_terms.terms_of(in_force),
         next((one for one in tariffs if one["in_force"]), None),
         number=max(numbers, default=0) + 1,
         created=datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -365,7 +366,7 @@ def _signed(
     if choice == "cancel":
         governors = remote.ask(lambda c: c.list_governors())["version"]
     document = told["document"]
-    before = None if in_force is None else {"terms": terms.terms_of(in_force)}
+    before = None if in_force is None else {"terms": told_terms.terms_of(in_force)}
     vote = vote_on(
         told["ballot"],
         signer,

@@ -366,6 +366,8 @@ ROWS: dict[str, Row] = {
     "read_checkpoint": Row("anybody"),
     "read_log_key": Row("anybody"),
     "list_timers": Row("operator"),
+    "list_alerts": Row("operator"),
+    "read_solvency": Row("anybody"),
     "read_proof": Row("renter", "stranger"),
     "read_usage_proof": Row("owner"),
     "set_revenue_shares": Row("owner", "rival", lambda _s: {"shares": []}),

@@ -11,8 +11,8 @@ import pytest
 from eth_account import Account
 
 from cli.commands.governance.policy import document_of
-from cli.commands.governance.terms import changes, terms_of
 from domain.governance.proposal import stream_of
+from domain.governance.told_terms import changes, terms_of
 from tests.cli.test_remote import Server, server
 from tests.scenes.shell import Ran, tallystick
 

@@ -43,8 +43,9 @@ class Market:
 
 
 def worked(scene: Scene) -> dict[str, Any]:
-    """A sealed epoch with one settled lease hour of 2.00 credits."""
+    """A sealed epoch with one settled lease hour of 2.00 credits, under a signed head."""
     seal_an_epoch_of_work(scene)
+    scene.sign_head()
     path = f"/v1/accounts/{scene.renter.account_id}/statements"
     month = {"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "kind": "usage"}
     (line,) = scene.renter.read(path, **month)["lines"]

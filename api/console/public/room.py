@@ -1,0 +1,74 @@
+"""Where is there room? Free devices by region; for those who let GPUs, where more are wanted."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from api.console.drawing.maps import Dot
+from api.console.visits.reading import Refused, Told
+from api.console.visits.visit import Visit
+
+OFFERS_MAX = 500
+
+
+async def show(visit: Visit) -> Response:
+    """`/map`"""
+    offers = await visit.read("/v1/offers", limit=OFFERS_MAX)
+    wanted = await _wanted(visit)
+    places = [] if wanted is None else _dots(wanted["regions"])
+    return visit.show(
+        "public/map.html",
+        rows=_by_region(offers["data"], wanted),
+        offers=offers,
+        wanted=wanted,
+        places=places,
+    )
+
+
+async def _wanted(visit: Visit) -> Told | None:
+    """Regions with names and places; None: this visitor may not read them."""
+    if not visit.may("provider", "operator", "audit:read"):
+        return None
+    try:
+        return await visit.read("/v1/where-next")
+    except Refused:
+        return None
+
+
+def _by_region(offers: list[Told], wanted: Told | None) -> list[Told]:
+    """The offers of each region, the cheapest of them, and how many devices are free. A count of
+    the offers that were read: `/v1/offers` says whether there are more.
+    """
+    names = {} if wanted is None else {one["region_id"]: one["name"] for one in wanted["regions"]}
+    found: dict[str, Told] = {}
+    for one in offers:
+        region = one.get("region_id", "")
+        row = found.setdefault(
+            region,
+            {
+                "region_id": region or None,
+                "name": names.get(region),
+                "setting": one.get("supply", {}).get("setting", ""),
+                "offers": 0,
+                "free": 0,
+                "cheapest": one["price_per_gpu_hour"],
+            },
+        )
+        row["offers"] += 1
+        row["free"] += int(one.get("devices_free", 0))
+    return sorted(found.values(), key=lambda row: -int(row["free"]))
+
+
+def _dots(regions: list[Told]) -> list[Dot]:
+    return [
+        Dot(
+            one["name"],
+            one["latitude_e6"],
+            one["longitude_e6"],
+            one["workers"],
+            f"{one['name']}: {one['workers']} nodes, {one['phase']}",
+            "f2" if one["phase"] in ("waitlisted", "opening") else "f1",
+        )
+        for one in regions
+        if "latitude_e6" in one and "longitude_e6" in one
+    ]
