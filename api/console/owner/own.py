@@ -1,0 +1,61 @@
+"""What pages of owners share: which nodes are the visitor's, what they are called, amounts in forms.
+
+An operator or an auditor may read every owner's nodes; these pages show the account's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from api.console.visits.reading import Told, refused
+from api.console.visits.visit import Visit
+
+ROWS_MAX = 200
+CREDIT_PLACES = 6
+FLEET_READERS = ("provider", "operator", "audit:read")
+"""Any one of these scopes reads nodes."""
+SEE_ALL = frozenset({"operator", "auditor"})
+"""Kinds of accounts that read everybody's: they ask for their own by name."""
+
+
+def own_alone(visit: Visit) -> str | None:
+    """The parameter `account_id` for lists that show operators and auditors all there is."""
+    return visit.account_id if visit.principal.account_kind in SEE_ALL else None
+
+
+async def nodes_of(visit: Visit) -> list[Told]:
+    """The visitor's nodes, the newest first, retired ones last."""
+    found = await visit.read(
+        "/v1/nodes", account_id=own_alone(visit), order="desc", limit=ROWS_MAX
+    )
+    rows: list[Told] = found["data"]
+    return sorted(rows, key=lambda one: one["phase"] == "retired")
+
+
+def machine(node: Told) -> str:
+    """What a machine is called: what is in it, `2x NVIDIA L40S`."""
+    devices: list[Told] = (node.get("specs") or {}).get("devices", [])
+    counts: dict[str, int] = {}
+    for one in devices:
+        counts[one["model"]] = counts.get(one["model"], 0) + 1
+    return ", ".join(f"{count}× {model}" for model, count in counts.items()) or "no device told"
+
+
+def units_of(text: str, name: str, places: int = CREDIT_PLACES) -> int:
+    """`2.50` of a form in the smallest unit. Raises Refused."""
+    whole, dot, rest = text.strip().replace(",", ".").partition(".")
+    digits = whole + rest
+    if not digits.isascii() or not digits.isdigit() or len(whole) > 12 or len(rest) > places:
+        raise refused("invalid", f"{name} is a number such as 2.50, with {places} places at most")
+    assert dot in ("", ".")
+    return int(digits or 0) * 10 ** (places - len(rest))
+
+
+def credits_(units: int) -> dict[str, Any]:
+    """An amount as the API writes it."""
+    return {"asset": "CREDIT", "units": str(units)}
+
+
+def total(rows: list[Told], name: str) -> dict[str, Any]:
+    """The sum of the same amount of all rows, in whole micro-credits."""
+    return credits_(sum(int(one[name]["units"]) for one in rows))
