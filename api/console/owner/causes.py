@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from api.console.drawing.words import decimal, percent
 from api.console.visits.reading import Told
+from domain.money import PPM
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,11 @@ def state_of(node: Told) -> State:
     if node.get("revoked"):
         return State("key revoked", "bad", "You revoked its key. It must join anew.")
     if node["quarantined"]:
-        return State("in quarantine", "bad", "Two histories were signed with its key. Retire it and join anew.")
+        return State(
+            "in quarantine",
+            "bad",
+            "Two histories were signed with its key. Retire it and join anew.",
+        )
     return STATES.get(node["state"], State(node["state"].replace("_", " "), "idle", ""))
 
 
@@ -116,7 +121,11 @@ def _of_the_machine(node: Told, path: str) -> list[Cause]:
     if state.word != "at work":
         name, action = CALLS.get(node["state"], ("", ""))
         is_offline = node["state"] == "offline" and state.word == "not heard of"
-        says = f"{state.says} Look with: systemctl status tallystick-node" if is_offline else state.says
+        says = (
+            f"{state.says} Look with: systemctl status tallystick-node"
+            if is_offline
+            else state.says
+        )
         found.append(
             Cause(f"The node {_is(state.word)}", says, f"{path}/{action}" if name else "", name)
         )
@@ -138,9 +147,7 @@ def _of_its_offers(path: str, devices: list[Told], offers: list[Told], at: str) 
         return [Cause("It is not offered", says, f"{path}/offer", "Set a price")]
     ended = [one for one in offers if one.get("available_until") and one["available_until"] <= at]
     if len(ended) == len(offers):
-        return [
-            Cause("Its offer has ended", "Publish a new one.", f"{path}/offer", "Set a price"),
-        ]
+        return [Cause("Its offer has ended", "Publish a new one.", f"{path}/offer", "Set a price")]
     if devices and all(one["share_free_ppm"] == 0 for one in devices):
         return [Cause("All its devices are leased", "It works: there is nothing to do.")]
     return []
@@ -171,7 +178,7 @@ def raises(reputation: Told) -> list[Told]:
             "name": one["name"],
             "weight_ppm": one["weight_ppm"],
             "lower_bound_ppm": one["lower_bound_ppm"],
-            "gain_ppm": one["weight_ppm"] * (1_000_000 - one["lower_bound_ppm"]) // 1_000_000,
+            "gain_ppm": one["weight_ppm"] * (PPM - one["lower_bound_ppm"]) // PPM // 1000 * 1000,
             "says": INPUTS.get(one["name"], ""),
             "observed": one["total"] > 0,
         }

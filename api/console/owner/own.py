@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.console.visits.reading import Told, refused
+from api.console.visits.reading import Told, Value, refused
 from api.console.visits.visit import Visit
+from api.door.moments import moment
 
-ROWS_MAX = 200
+ROWS_MAX, EARNINGS_MAX = 200, 500
 CREDIT_PLACES = 6
 FLEET_READERS = ("provider", "operator", "audit:read")
 """Any one of these scopes reads nodes."""
@@ -25,11 +26,27 @@ def own_alone(visit: Visit) -> str | None:
 
 async def nodes_of(visit: Visit) -> list[Told]:
     """The visitor's nodes, the newest first, retired ones last."""
-    found = await visit.read(
-        "/v1/nodes", account_id=own_alone(visit), order="desc", limit=ROWS_MAX
-    )
+    found = await visit.read("/v1/nodes", account_id=own_alone(visit), order="desc", limit=ROWS_MAX)
     rows: list[Told] = found["data"]
     return sorted(rows, key=lambda one: one["phase"] == "retired")
+
+
+async def earned_by(visit: Visit, by: str, period: dict[str, str]) -> list[Told]:
+    """The account's own earnings of [from, to) by these fields, every page of them."""
+    rows: list[Told] = []
+    asked: dict[str, Value] = {"by": by, "account_id": visit.account_id, **period}
+    cursor: str | None = None
+    while True:
+        found = await visit.read("/v1/earnings", limit=EARNINGS_MAX, cursor=cursor, **asked)
+        rows += found["data"]
+        cursor = found.get("next_cursor")
+        if cursor is None or not found["has_more"]:
+            return rows
+
+
+def now_of(visit: Visit) -> str:
+    """This moment, as the API writes it."""
+    return moment(visit.service.clock.now_us())
 
 
 def machine(node: Told) -> str:
