@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api.console.drawing import plots, static, words
+from api.console.drawing import plots, static, tiles, words
 
 FOLDER = Path(__file__).parents[1] / "templates"
 MADE = (
@@ -26,6 +26,7 @@ MADE = (
     plots.bars,
     plots.spark,
     plots.split,
+    tiles.tile_map,
     static.address,
 )
 """What every template may call, by its name."""

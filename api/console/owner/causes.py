@@ -48,6 +48,10 @@ STATES = {
     "retired": State("retired", "idle", "It is gone for good."),
     "archived": State("retired", "idle", "It is gone for good."),
 }
+QUARANTINED = State(
+    "in quarantine", "bad", "Two histories were signed with its key. Retire it and join anew."
+)
+LOOK = "Look with: systemctl status tallystick-node"
 CALLS = {
     "joining": ("Compare its key", "confirm"),
     "maintenance": ("Activate it", "activate"),
@@ -83,7 +87,18 @@ def state_of(node: Told) -> State:
             "bad",
             "Two histories were signed with its key. Retire it and join anew.",
         )
-    return STATES.get(node["state"], State(node["state"].replace("_", " "), "idle", ""))
+    key = _key(node)
+    return STATES.get(key, State(key.replace("_", " "), "idle", ""))
+
+
+def _key(node: Told) -> str:
+    """The state, and `draining` apart: the API tells it as maintenance."""
+    return "draining" if node["phase"] == "draining" else str(node["state"])
+
+
+def call_of(node: Told) -> tuple[str, str] | None:
+    """What its owner does about the state of a node: the button and the act; None: nothing."""
+    return None if node["quarantined"] or node.get("revoked") else CALLS.get(_key(node))
 
 
 def doing(node: Told, devices: list[Told]) -> str:
@@ -119,7 +134,7 @@ def _of_the_machine(node: Told, path: str) -> list[Cause]:
     state = state_of(node)
     found = []
     if state.word != "at work":
-        name, action = CALLS.get(node["state"], ("", ""))
+        name, action = call_of(node) or ("", "")
         is_offline = node["state"] == "offline" and state.word == "not heard of"
         says = (
             f"{state.says} Look with: systemctl status tallystick-node"

@@ -62,7 +62,7 @@ async def show(visit: Visit) -> Response:
         node=node,
         name=machine(node),
         state=causes.state_of(node),
-        call=causes.CALLS.get(node["state"]),
+        call=causes.call_of(node),
         doing=causes.doing(node, live),
         devices=devices["data"],
         condition=await visit.read(f"{path}/condition"),

@@ -1,4 +1,4 @@
-"""What pages of owners share: which nodes are the visitor's, what they are called, amounts in forms.
+"""What pages of owners share: whose nodes, what they are called, amounts in forms.
 
 An operator or an auditor may read every owner's nodes; these pages show the account's own.
 """
@@ -13,6 +13,7 @@ from api.door.moments import moment
 
 ROWS_MAX, EARNINGS_MAX = 200, 500
 CREDIT_PLACES = 6
+TIMES = "\N{MULTIPLICATION SIGN}"
 FLEET_READERS = ("provider", "operator", "audit:read")
 """Any one of these scopes reads nodes."""
 SEE_ALL = frozenset({"operator", "auditor"})
@@ -55,7 +56,9 @@ def machine(node: Told) -> str:
     counts: dict[str, int] = {}
     for one in devices:
         counts[one["model"]] = counts.get(one["model"], 0) + 1
-    return ", ".join(f"{count}× {model}" for model, count in counts.items()) or "no device told"
+    return (
+        ", ".join(f"{count}{TIMES} {model}" for model, count in counts.items()) or "no device told"
+    )
 
 
 def units_of(text: str, name: str, places: int = CREDIT_PLACES) -> int:

@@ -24,7 +24,7 @@ HEIGHT = 900
 SCHEMES = ("light", "dark")
 MENU_MAX = 880
 """The width up to which the menu is behind a button."""
-FILES = (".json", ".csv", ".pdf", ".parquet", ".jsonl", ".journal")
+FILES = (".json", ".csv", ".pdf", ".parquet", ".jsonl", ".journal", ".tlog-proof")
 _ROW = re.compile(r"(?<=/)(?:[a-z]+_[0-9a-f]{8,}|\d{4}-\d{2}|\d+)(?=/|$)")
 _ALIKE = re.compile(r"^/(docs|problems)/[^/]+$")
 _RUN = """async (rules) => {
