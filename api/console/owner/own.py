@@ -63,12 +63,12 @@ def machine(node: Told) -> str:
 
 def units_of(text: str, name: str, places: int = CREDIT_PLACES) -> int:
     """`2.50` of a form in the smallest unit. Raises Refused."""
-    whole, dot, rest = text.strip().replace(",", ".").partition(".")
+    whole, _, rest = text.strip().partition(".")
     digits = whole + rest
     if not digits.isascii() or not digits.isdigit() or len(whole) > 12 or len(rest) > places:
         raise refused("invalid", f"{name} is a number such as 2.50, with {places} places at most")
-    assert dot in ("", ".")
-    return int(digits or 0) * 10 ** (places - len(rest))
+    scale: int = 10 ** (places - len(rest))
+    return int(digits) * scale
 
 
 def credits_(units: int) -> dict[str, Any]:

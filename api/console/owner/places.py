@@ -31,7 +31,6 @@ async def show(visit: Visit) -> Response:
 
 def _row(region: Told, cut: Told | None) -> dict[str, Any]:
     latitude, longitude = region.get("latitude_e6"), region.get("longitude_e6")
-    is_placed = latitude is not None and longitude is not None
     return {
         "region_id": region["region_id"],
         "name": region["name"],
@@ -43,7 +42,7 @@ def _row(region: Told, cut: Told | None) -> dict[str, Any]:
         "leased_ppm": region.get("leased_ppm"),
         "waiting": region["waiting_people"],
         "wanted": region["demand"]["waiting_gpus"],
-        "tile": tile_at(latitude, longitude) if is_placed else None,
+        "tile": None if latitude is None or longitude is None else tile_at(latitude, longitude),
     }
 
 

@@ -82,9 +82,7 @@ async def _regions(visit: Visit, problem: Refused | None) -> Response:
     return visit.show(
         "owner/regions.html",
         200 if problem is None else problem.status,
-        rows=[
-            one for one in regions["data"] if own_alone(visit) is None or one["provider_id"] in mine
-        ],
+        rows=[one for one in regions["data"] if is_own or one["provider_id"] in mine],
         has_more=regions["has_more"],
         providers=providers,
         problem=problem,
