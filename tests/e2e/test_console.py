@@ -174,7 +174,7 @@ def test_every_link_of_every_page_leads_on_and_every_page_is_sound(
         else:
             page.goto(f"http://{market.address}/")
         found = Crawl(page, leave=REFERENCE if role else frozenset()).run()
-    assert found.wrong == []
+    assert found.wrong == [], "\n".join(found.wrong)
     assert complaints == []
     assert {"/", "/epochs", "/epochs/*", *(REFERENCE if not role else ["/docs"])} <= set(
         found.pages

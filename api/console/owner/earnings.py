@@ -7,7 +7,7 @@ from starlette.responses import Response
 from api.console.drawing.plots import Bar, Bars
 from api.console.owner.own import earned_by
 from api.console.visits.months import Month, month_of
-from api.console.visits.reading import Told, Value, refused
+from api.console.visits.reading import Refused, Told, Value, refused
 from api.console.visits.visit import Visit
 
 ROWS_MAX = 500
@@ -49,4 +49,20 @@ async def show_line(visit: Visit) -> Response:
     if not position.isdecimal():
         raise refused("not_found", "a position is a whole number")
     told = await visit.read(f"/v1/earnings/explain/{position}")
-    return visit.show("owner/line.html", month=month, told=told, position=position)
+    path = f"/v1/accounts/{visit.account_id}/statements/lines/{position}/proof"
+    return visit.show(
+        "owner/line.html",
+        month=month,
+        told=told,
+        position=position,
+        is_proved=await _is_proved(visit, path),
+    )
+
+
+async def _is_proved(visit: Visit, path: str) -> bool:
+    """Whether a signed head covers the line already."""
+    try:
+        await visit.reader.fetch("GET", path, {})
+    except Refused:
+        return False
+    return True

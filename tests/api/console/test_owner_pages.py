@@ -193,6 +193,16 @@ def test_every_page_has_an_empty_state_and_others_get_the_page_that_says_why(
     assert "First say how you are paid" in page(fresh, "/nodes/new")
 
 
+@pytest.mark.parametrize("role", ["operator", "auditor", "renter"])
+def test_others_see_their_own_earnings_alone(app: Any, shared: Scene, role: str) -> None:
+    """A4: an operator's page called a rival's earnings its own."""
+    browser = signed_in(app, getattr(shared, role).key)
+    for path in OWN_PAGES:
+        told = page(browser, path)
+        assert "0.875000 CREDIT" not in amounts(told), path
+        assert shared.provider.node_id not in told, path
+
+
 def test_all_pages_of_an_owner_open(shared: Scene, owner: Browser) -> None:
     region = shared.provider.region_id
     for path in (*OWN_PAGES, f"/regions/{region}", f"/nodes/{shared.provider.node_id}/transfer"):
@@ -338,7 +348,7 @@ def test_a_month_its_lines_files_and_proofs_are_the_apis_own(scene: Scene) -> No
     browser = signed_in(create_app(scene.service, with_console=True), scene.owner.key)
     told = page(browser, "/earn/2026-11")
     (position,) = set(re.findall(r"/earn/2026-11/lines/(\d+)", told))
-    page(browser, f"/earn/2026-11/lines/{position}")
+    assert "the next head of the log" in page(browser, f"/earn/2026-11/lines/{position}")
     files = ("lines.csv", "lines.jsonl", "books.journal", "charges.csv", "log-key.json")
     month = f"/v1/accounts/{scene.owner.account_id}/statements/2026-11"
     told = scene.owner.get(f"{month}/lines.csv").content
@@ -349,6 +359,7 @@ def test_a_month_its_lines_files_and_proofs_are_the_apis_own(scene: Scene) -> No
         assert (got.status_code, bool(got.content)) == (200, True), name
         assert "attachment" in got.headers["content-disposition"]
     scene.sign_head()
+    assert "Proof of this line" in page(browser, f"/earn/2026-11/lines/{position}")
     proof = browser.get(f"/earn/2026-11/lines/{position}/line.tlog-proof")
     path = f"/v1/accounts/{scene.owner.account_id}/statements/lines/{position}/proof"
     assert proof.content == scene.owner.get(path).content
