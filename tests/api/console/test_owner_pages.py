@@ -310,6 +310,9 @@ def test_provider_region_and_transfer_take_forms_and_warn(scene: Scene) -> None:
     taken = browser.send(f"{node}/accept", browser.marks(f"{node}/accept"))
     assert (taken.status_code, taken.headers["location"]) == (303, "/nodes")
     assert scene.provider.node_id in page(browser, "/nodes")
+    told = page(browser, node)
+    assert f"{node}/transfer" in told
+    assert f"{node}/retire" not in told, "the machine is still another's"
     shares = scene.owner.read(f"/v1{node}/revenue-shares")["shares"]
     assert newcomer.account_id in str(shares)
 
