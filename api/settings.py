@@ -26,6 +26,7 @@ SECRET = frozenset(
 )
 NEAR = 0.85
 """From how much of two names being alike, of 1, one is taken for the other misspelt."""
+SIGN_UP_WAYS = ("invitation", "open")
 LOG_FORMS = ("console", "json")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
@@ -73,6 +74,8 @@ class Settings:
     spec_ttl_s: int = 900  # nodes not heard of for so long get no new leases; 0: they do
     challenge_account: str | None = None  # pays for challenges of nodes; None: there are none
     challenge_price_max: int = 10_000_000  # micro-credits per GPU-hour; dearer nodes are not asked
+    sign_up: str = "invitation"  # how strangers get an account; "open": anybody opens one
+    sign_ups_per_day: int = 100  # of all strangers together, where it is open
     read_only: bool = False  # answer from a standby or a restored database; nothing is recorded
     jobs: bool = True  # run background jobs inside `serve`
     console: bool = True  # pages for people, beside the API
@@ -97,6 +100,7 @@ class Settings:
             "pin_every_s",
             "requests_per_second",
             "requests_burst",
+            "sign_ups_per_day",
         ):
             if getattr(self, name) < 1:
                 raise SettingsInvalid(f"{name}: must be 1 or more")
@@ -119,6 +123,8 @@ class Settings:
             raise SettingsInvalid("embedded_chain: its keys are public, so in development only")
         if self.embedded_chain and self.chain_url is not None:
             raise SettingsInvalid("embedded_chain and chain_url: one of them")
+        if self.sign_up not in SIGN_UP_WAYS:
+            raise SettingsInvalid(f"sign_up: must be one of {', '.join(SIGN_UP_WAYS)}")
         if self.log_form not in LOG_FORMS:
             raise SettingsInvalid("log_form: must be console or json")
         if self.log_level not in LOG_LEVELS:

@@ -121,7 +121,7 @@ class Remote:
         """`to_sign`: write the recording call into this file instead of sending it; `signed`: send
         it with the signatures of this one. `page`: the options of a list. Raises InputUnusable.
         """
-        from tallystick_client import Client
+        from tallystick_client import NEVER, Client
 
         self._limit = ALL_MAX if page.get("everything") else page.get("limit", LIMIT)
         self._page = {name: page[name] for name in ("order",) if name in page}
@@ -133,14 +133,16 @@ class Remote:
         self.has_key = api_key is not None
         self.as_json = as_json
         checked = None if api_key is None else _printable_key(api_key)
-        self._connect = partial(Client, self.url, checked)
+        # `ask` repeats a call itself: it also waits for a server of this machine that starts.
+        self._connect = partial(Client, self.url, checked, retry=NEVER, allow_http=True)
         if to_sign is not None or signed is not None:
             from cli import acts
 
             if signed is not None:
                 self.key = acts.read_act(signed)["request"]
             hook = acts.to_sign(self, to_sign) if to_sign else acts.signed(self, signed)
-            self._connect = partial(Client, self.url, checked, http=acts.hooked(self.url, hook))
+            http = acts.hooked(self.url, hook)
+            self._connect = partial(Client, self.url, checked, retry=NEVER, http=http)
 
     def ask(self, call: Callable[[Client], Told]) -> Told:
         """The answer. What may be asked again is, under the same key. Raises AnswerIsNo."""

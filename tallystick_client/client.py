@@ -1,16 +1,18 @@
-"""The operations of the REST API. Written by `python -m api.openapi.write`: do not edit.
+"""The REST API's operations. Written by `python -m api.openapi.write`: do not edit.
 
-Every method is one operation of docs/reference/openapi.json. Refusals are raised as `ApiProblem`;
-switch on its `code`.
+Every method is one operation of docs/reference/openapi.json, and `iter_...` reads a list to its
+end. Refusals are raised as `ApiProblem`; switch on its `code`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from tallystick_client.calls import Calls, at
+from tallystick_client.calls import Calls, at, items
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tallystick_client import forms
 
 
@@ -27,20 +29,17 @@ class Client(Calls):
         return cast("forms.AccountOpenedAnswer", found)
 
     def list_accounts(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.AccountPage:
         """Lists accounts in order of opening: your own, or all for operators and auditors."""
-        found = self._call(
-            "GET",
-            "/v1/accounts",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
-        )
+        found = self._call("GET", "/v1/accounts", query={"limit": limit, "cursor": cursor})
         return cast("forms.AccountPage", found)
+
+    def iter_accounts(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.AccountAnswer]:
+        """Every item of `list_accounts` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_accounts(limit=limit, cursor=at_cursor), cursor)
 
     def read_account(self, account_id: str) -> forms.AccountAnswer:
         """Returns an account."""
@@ -107,21 +106,62 @@ class Client(Calls):
         return cast("forms.DepositAnswer", found)
 
     def list_deposits(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.DepositPage:
         """Lists confirmed deposits, and credits bought by burning tokens, in order."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/deposits", account_id=account_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.DepositPage", found)
+
+    def iter_deposits(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.DepositAnswer]:
+        """Every item of `list_deposits` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_deposits(account_id, limit=limit, cursor=at_cursor), cursor
+        )
+
+    def invite_account(
+        self, body: forms.AccountInvitationRequest, *, idempotency_key: str | None = None
+    ) -> forms.AccountInvitationAnswer:
+        """Opens an account whose owner gets the first key by a code, which is shown once."""
+        found = self._call(
+            "POST",
+            "/v1/account-invitations",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AccountInvitationAnswer", found)
+
+    def sign_up(
+        self, body: forms.SignUpRequest, *, idempotency_key: str | None = None
+    ) -> forms.AccountOpenedAnswer:
+        """Opens an account of your own and shows its first API key, once, if this market
+        lets you.
+        """
+        found = self._call(
+            "POST", "/v1/sign-up", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.AccountOpenedAnswer", found)
+
+    def verify_account(
+        self, account_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.AccountVerifiedAnswer:
+        """Verifies an account that signed itself up: you know its owner, and it may do
+        everything.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/verify", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AccountVerifiedAnswer", found)
 
     def set_plan(
         self, account_id: str, body: forms.AccountPlanRequest, *, idempotency_key: str | None = None
@@ -313,20 +353,17 @@ class Client(Calls):
         return cast("forms.WebhookAnswer", found)
 
     def list_webhooks(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.WebhookPage:
         """Lists your endpoints, in the order in which they were added."""
-        found = self._call(
-            "GET",
-            "/v1/webhooks",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
-        )
+        found = self._call("GET", "/v1/webhooks", query={"limit": limit, "cursor": cursor})
         return cast("forms.WebhookPage", found)
+
+    def iter_webhooks(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.WebhookAnswer]:
+        """Every item of `list_webhooks` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_webhooks(limit=limit, cursor=at_cursor), cursor)
 
     def rotate_webhook(
         self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -384,21 +421,24 @@ class Client(Calls):
         return cast("forms.WebhookReplayAnswer", found)
 
     def list_deliveries(
-        self,
-        endpoint_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.WebhookDeliveryPage:
         """Lists the deliveries of each fact and their results, in order."""
         found = self._call(
             "GET",
             at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.WebhookDeliveryPage", found)
+
+    def iter_deliveries(
+        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.WebhookDeliveryAnswer]:
+        """Every item of `list_deliveries` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_deliveries(endpoint_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
 
     def register_client(
         self, body: forms.ComputeClientRequest, *, idempotency_key: str | None = None
@@ -412,22 +452,19 @@ class Client(Calls):
         return cast("forms.ComputeClientAnswer", found)
 
     def list_clients(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.ComputeClientPage:
         """Lists compute clients in order of registration: yourself, or all for operators
         and.
         """
-        found = self._call(
-            "GET",
-            "/v1/clients",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
-        )
+        found = self._call("GET", "/v1/clients", query={"limit": limit, "cursor": cursor})
         return cast("forms.ComputeClientPage", found)
+
+    def iter_clients(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.ComputeClientAnswer]:
+        """Every item of `list_clients` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_clients(limit=limit, cursor=at_cursor), cursor)
 
     def read_client(self, client_id: str) -> forms.ComputeClientAnswer:
         """Returns a client with the keys of its instances and its quotas."""
@@ -622,19 +659,21 @@ class Client(Calls):
         return cast("forms.PriceObservationAnswer", found)
 
     def list_price_snapshots(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PriceSnapshotPage:
         """Lists every snapshot in order: all sources at each burn or seal that needed a
         price.
         """
-        found = self._call(
-            "GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor, "order": order}
-        )
+        found = self._call("GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor})
         return cast("forms.PriceSnapshotPage", found)
+
+    def iter_price_snapshots(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PriceSnapshotAnswer]:
+        """Every item of `list_price_snapshots` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_price_snapshots(limit=limit, cursor=at_cursor), cursor
+        )
 
     def take_price_snapshot(
         self, body: forms.PriceSnapshotRequest, *, idempotency_key: str | None = None
@@ -700,21 +739,24 @@ class Client(Calls):
         return cast("forms.FundedAccountAnswer", found)
 
     def list_funded_accounts(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.FundedAccountPage:
         """Lists the accounts that an account pays for or paid for."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.FundedAccountPage", found)
+
+    def iter_funded_accounts(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.FundedAccountAnswer]:
+        """Every item of `list_funded_accounts` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_funded_accounts(account_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
 
     def stop_funding(
         self,
@@ -764,6 +806,14 @@ class Client(Calls):
         )
         return cast("forms.BudgetPage", found)
 
+    def iter_budgets(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.BudgetAnswer]:
+        """Every item of `list_budgets` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_budgets(account_id, limit=limit, cursor=at_cursor), cursor
+        )
+
     def open_promotion(
         self, body: forms.PromotionRequest, *, idempotency_key: str | None = None
     ) -> forms.PromotionAnswer:
@@ -774,20 +824,17 @@ class Client(Calls):
         return cast("forms.PromotionAnswer", found)
 
     def list_promotions(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PromotionPage:
         """Lists programs in order of opening, to the operator and auditors."""
-        found = self._call(
-            "GET",
-            "/v1/promotions",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
-        )
+        found = self._call("GET", "/v1/promotions", query={"limit": limit, "cursor": cursor})
         return cast("forms.PromotionPage", found)
+
+    def iter_promotions(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PromotionAnswer]:
+        """Every item of `list_promotions` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_promotions(limit=limit, cursor=at_cursor), cursor)
 
     def read_promotion(self, program: str) -> forms.PromotionAnswer:
         """Returns a program, to the operator and auditors."""
@@ -823,21 +870,24 @@ class Client(Calls):
         return cast("forms.PromotionGrantAnswer", found)
 
     def list_promotion_grants(
-        self,
-        program: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, program: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PromotionGrantPage:
         """Lists the grants of a program, account by account; to a party its own."""
         found = self._call(
             "GET",
             at("/v1/promotions/{program}/grants", program=program),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.PromotionGrantPage", found)
+
+    def iter_promotion_grants(
+        self, program: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PromotionGrantAnswer]:
+        """Every item of `list_promotion_grants` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_promotion_grants(program, limit=limit, cursor=at_cursor),
+            cursor,
+        )
 
     def read_forecast(self, account_id: str) -> forms.FundsForecastAnswer:
         """Returns the second when funds end: of each running lease, and of the balance
@@ -860,21 +910,23 @@ class Client(Calls):
         return cast("forms.PaymentAnswer", found)
 
     def list_payments(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PaymentPage:
         """Lists payments of an account, in order of starting."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/payments", account_id=account_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.PaymentPage", found)
+
+    def iter_payments(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PaymentAnswer]:
+        """Every item of `list_payments` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_payments(account_id, limit=limit, cursor=at_cursor), cursor
+        )
 
     def read_payment(self, payment_id: str) -> forms.PaymentAnswer:
         """Returns a payment and how much of it went back."""
@@ -1063,13 +1115,7 @@ class Client(Calls):
         return cast("forms.ProviderAnswer", found)
 
     def list_providers(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.ProviderPage:
         """Lists providers in order of registration: your own, or all for operators and
         auditors.
@@ -1077,15 +1123,20 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/providers",
-            query={
-                "account_id": account_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
         )
         return cast("forms.ProviderPage", found)
+
+    def iter_providers(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.ProviderAnswer]:
+        """Every item of `list_providers` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_providers(
+                account_id=account_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def read_provider(self, provider_id: str) -> forms.ProviderAnswer:
         """Returns a provider."""
@@ -1102,27 +1153,26 @@ class Client(Calls):
         return cast("forms.RegionAnswer", found)
 
     def list_regions(
-        self,
-        *,
-        provider_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.RegionPage:
         """Lists regions in order of opening: your own, or all for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/regions",
-            query={
-                "provider_id": provider_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
         )
         return cast("forms.RegionPage", found)
+
+    def iter_regions(
+        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.RegionAnswer]:
+        """Every item of `list_regions` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_regions(
+                provider_id=provider_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def read_region(self, region_id: str) -> forms.RegionAnswer:
         """Returns a region."""
@@ -1162,21 +1212,24 @@ class Client(Calls):
         return cast("forms.RegionAnswer", found)
 
     def list_region_nodes(
-        self,
-        region_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.RegionNodePage:
         """Lists the nodes of a region in order of joining."""
         found = self._call(
             "GET",
             at("/v1/regions/{region_id}/nodes", region_id=region_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.RegionNodePage", found)
+
+    def iter_region_nodes(
+        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.RegionNodeAnswer]:
+        """Every item of `list_region_nodes` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_region_nodes(region_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
 
     def set_region_growth(
         self, region_id: str, body: forms.RegionGrowthRequest, *, idempotency_key: str | None = None
@@ -1327,8 +1380,6 @@ class Client(Calls):
         | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.NodePage:
         """Lists nodes in order of joining: your own, or all for operators and auditors."""
         found = self._call(
@@ -1341,11 +1392,44 @@ class Client(Calls):
                 "phase": phase,
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
-                "since": since,
             },
         )
         return cast("forms.NodePage", found)
+
+    def iter_nodes(
+        self,
+        *,
+        provider_id: str | None = None,
+        region_id: str | None = None,
+        account_id: str | None = None,
+        phase: Literal[
+            "joining",
+            "confirmed",
+            "provisioning",
+            "maintenance",
+            "active",
+            "draining",
+            "stopped",
+            "errored",
+            "failed",
+            "retired",
+        ]
+        | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.NodeAnswer]:
+        """Every item of `list_nodes` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_nodes(
+                provider_id=provider_id,
+                region_id=region_id,
+                account_id=account_id,
+                phase=phase,
+                limit=limit,
+                cursor=at_cursor,
+            ),
+            cursor,
+        )
 
     def read_node(self, node_id: str) -> forms.NodeAnswer:
         """Returns a node."""
@@ -1463,8 +1547,6 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.DevicePage:
         """Lists devices in order of registration: your own, those of nodes that you own a
         part of and.
@@ -1472,16 +1554,25 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/devices",
-            query={
-                "node_id": node_id,
-                "region_id": region_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            query={"node_id": node_id, "region_id": region_id, "limit": limit, "cursor": cursor},
         )
         return cast("forms.DevicePage", found)
+
+    def iter_devices(
+        self,
+        *,
+        node_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.DeviceAnswer]:
+        """Every item of `list_devices` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_devices(
+                node_id=node_id, region_id=region_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def read_device(self, device_id: str) -> forms.DeviceAnswer:
         """Returns a device, and which leases hold how much of it."""
@@ -1546,13 +1637,7 @@ class Client(Calls):
         return cast("forms.LicenceAnswer", found)
 
     def list_licences(
-        self,
-        *,
-        provider_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.LicencePage:
         """Lists licences in the order of their grant: your own, or all for operators and
         auditors.
@@ -1560,15 +1645,20 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/licences",
-            query={
-                "provider_id": provider_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
         )
         return cast("forms.LicencePage", found)
+
+    def iter_licences(
+        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.LicenceAnswer]:
+        """Every item of `list_licences` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_licences(
+                provider_id=provider_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def revoke_licence(
         self, licence_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -1603,13 +1693,7 @@ class Client(Calls):
         return cast("forms.MaintenanceWindowAnswer", found)
 
     def list_maintenances(
-        self,
-        node_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, node_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.MaintenanceWindowPage:
         """Lists the announced maintenance of a node, in order. Renters may read it before
         they rent.
@@ -1617,9 +1701,17 @@ class Client(Calls):
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.MaintenanceWindowPage", found)
+
+    def iter_maintenances(
+        self, node_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.MaintenanceWindowAnswer]:
+        """Every item of `list_maintenances` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_maintenances(node_id, limit=limit, cursor=at_cursor), cursor
+        )
 
     def cancel_maintenance(
         self,
@@ -1815,13 +1907,7 @@ class Client(Calls):
         return cast("forms.AdmissionAnswer", found)
 
     def list_admissions(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.AdmissionPage:
         """Lists admissions in order of request: your own, or all for operators and
         auditors.
@@ -1829,15 +1915,20 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/admissions",
-            query={
-                "account_id": account_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
         )
         return cast("forms.AdmissionPage", found)
+
+    def iter_admissions(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.AdmissionAnswer]:
+        """Every item of `list_admissions` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_admissions(
+                account_id=account_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def validate_admission(
         self, admission_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -2218,8 +2309,6 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.EdgeDevicePage:
         """Lists edge devices in the order in which they were added, removed ones too: your
         own, or.
@@ -2232,11 +2321,25 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
-                "since": since,
             },
         )
         return cast("forms.EdgeDevicePage", found)
+
+    def iter_edge_devices(
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.EdgeDeviceAnswer]:
+        """Every item of `list_edge_devices` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_edge_devices(
+                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def report_edge_device(
         self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -2277,6 +2380,17 @@ class Client(Calls):
         )
         return cast("forms.DeviceFeePage", found)
 
+    def iter_device_fees(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.DeviceFeeAnswer]:
+        """Every item of `list_device_fees` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_device_fees(
+                account_id=account_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
+
     def set_device_config(
         self, region_id: str, body: forms.DeviceConfigRequest, *, idempotency_key: str | None = None
     ) -> forms.DeviceConfigAnswer:
@@ -2299,8 +2413,6 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.DeviceConfigPage:
         """Lists device configurations, each with its last revision."""
         found = self._call(
@@ -2311,20 +2423,28 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
-                "since": since,
             },
         )
         return cast("forms.DeviceConfigPage", found)
 
-    def list_device_config_revisions(
+    def iter_device_configs(
         self,
-        region_id: str,
-        config: str,
         *,
+        account_id: str | None = None,
+        region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
+    ) -> Iterator[forms.DeviceConfigAnswer]:
+        """Every item of `list_device_configs` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_device_configs(
+                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
+
+    def list_device_config_revisions(
+        self, region_id: str, config: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.DeviceConfigPage:
         """Lists the revisions of a device configuration, from the first on."""
         found = self._call(
@@ -2334,9 +2454,20 @@ class Client(Calls):
                 region_id=region_id,
                 config=config,
             ),
-            query={"limit": limit, "cursor": cursor, "order": order},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.DeviceConfigPage", found)
+
+    def iter_device_config_revisions(
+        self, region_id: str, config: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.DeviceConfigAnswer]:
+        """Every item of `list_device_config_revisions` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_device_config_revisions(
+                region_id, config, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def deploy_device_config(
         self,
@@ -2409,8 +2540,6 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.DatastorePage:
         """Lists datastores in the order in which they were added."""
         found = self._call(
@@ -2421,11 +2550,25 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
-                "since": since,
             },
         )
         return cast("forms.DatastorePage", found)
+
+    def iter_datastores(
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.DatastoreAnswer]:
+        """Every item of `list_datastores` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_datastores(
+                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def remove_datastore(
         self, datastore_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -2460,8 +2603,6 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.ReservationPage:
         """Lists reservations, and the lease that holds each."""
         found = self._call(
@@ -2472,11 +2613,25 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
-                "since": since,
             },
         )
         return cast("forms.ReservationPage", found)
+
+    def iter_reservations(
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.ReservationAnswer]:
+        """Every item of `list_reservations` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_reservations(
+                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def remove_reservation(
         self, reservation_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -2517,15 +2672,31 @@ class Client(Calls):
         to: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
     ) -> forms.NodeHourPage:
         """Lists what a node reported, by UTC hour; hours that begin in [from, to)."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/usage/hours", node_id=node_id),
-            query={"from": from_, "to": to, "limit": limit, "cursor": cursor, "order": order},
+            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
         )
         return cast("forms.NodeHourPage", found)
+
+    def iter_node_hours(
+        self,
+        node_id: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.NodeHourAnswer]:
+        """Every item of `list_node_hours` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_node_hours(
+                node_id, from_=from_, to=to, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def list_usage_summary(
         self,
@@ -2560,6 +2731,37 @@ class Client(Calls):
         )
         return cast("forms.UsageSummaryPage", found)
 
+    def iter_usage_summary(
+        self,
+        *,
+        by: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        model: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.UsageSummaryAnswer]:
+        """Every item of `list_usage_summary` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_usage_summary(
+                by=by,
+                from_=from_,
+                to=to,
+                client_id=client_id,
+                project_id=project_id,
+                end_user_ref=end_user_ref,
+                model=model,
+                account_id=account_id,
+                limit=limit,
+                cursor=at_cursor,
+            ),
+            cursor,
+        )
+
     def list_utilisation(
         self,
         *,
@@ -2584,6 +2786,24 @@ class Client(Calls):
             },
         )
         return cast("forms.UtilisationPage", found)
+
+    def iter_utilisation(
+        self,
+        *,
+        by: str | None = None,
+        pool_id: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.UtilisationAnswer]:
+        """Every item of `list_utilisation` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_utilisation(
+                by=by, pool_id=pool_id, from_=from_, to=to, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def list_fragmentation(
         self, *, by: str | None = None, pool_id: str | None = None
@@ -2617,6 +2837,22 @@ class Client(Calls):
         )
         return cast("forms.ResourceChargePage", found)
 
+    def iter_resource_charges(
+        self,
+        lease_id: str,
+        meter: Literal["cpu", "memory", "storage", "network"],
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.ResourceChargeAnswer]:
+        """Every item of `list_resource_charges` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_resource_charges(
+                lease_id, meter, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
+
     def list_resource_rows(
         self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.ResourceRowPage:
@@ -2629,6 +2865,15 @@ class Client(Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.ResourceRowPage", found)
+
+    def iter_resource_rows(
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.ResourceRowAnswer]:
+        """Every item of `list_resource_rows` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_resource_rows(lease_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
 
     def read_lease_transfers(self, lease_id: str) -> forms.LeaseTransfersAnswer:
         """Returns the totals of what a lease moved over the network, and the datasets of
@@ -2671,6 +2916,37 @@ class Client(Calls):
             },
         )
         return cast("forms.ResourceUsePage", found)
+
+    def iter_resource_use(
+        self,
+        *,
+        by: str | None = None,
+        as_provider: bool | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        kind: str | None = None,
+        node_id: str | None = None,
+        client_id: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.ResourceUseAnswer]:
+        """Every item of `list_resource_use` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_resource_use(
+                by=by,
+                as_provider=as_provider,
+                from_=from_,
+                to=to,
+                kind=kind,
+                node_id=node_id,
+                client_id=client_id,
+                account_id=account_id,
+                limit=limit,
+                cursor=at_cursor,
+            ),
+            cursor,
+        )
 
     def list_usage_breakdown(
         self,
@@ -2717,6 +2993,47 @@ class Client(Calls):
         )
         return cast("forms.UsageBreakdownPage", found)
 
+    def iter_usage_breakdown(
+        self,
+        *,
+        by: str | None = None,
+        as_provider: bool | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        kind: str | None = None,
+        work: str | None = None,
+        node_id: str | None = None,
+        pool_id: str | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        group_id: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.UsageBreakdownAnswer]:
+        """Every item of `list_usage_breakdown` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_usage_breakdown(
+                by=by,
+                as_provider=as_provider,
+                from_=from_,
+                to=to,
+                kind=kind,
+                work=work,
+                node_id=node_id,
+                pool_id=pool_id,
+                client_id=client_id,
+                project_id=project_id,
+                end_user_ref=end_user_ref,
+                group_id=group_id,
+                account_id=account_id,
+                limit=limit,
+                cursor=at_cursor,
+            ),
+            cursor,
+        )
+
     def create_volume(
         self, body: forms.VolumeRequest, *, idempotency_key: str | None = None
     ) -> forms.VolumeAnswer:
@@ -2727,27 +3044,24 @@ class Client(Calls):
         return cast("forms.VolumeAnswer", found)
 
     def list_volumes(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.VolumePage:
         """Lists volumes in the order in which they were created, deleted ones too."""
         found = self._call(
-            "GET",
-            "/v1/volumes",
-            query={
-                "account_id": account_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            "GET", "/v1/volumes", query={"account_id": account_id, "limit": limit, "cursor": cursor}
         )
         return cast("forms.VolumePage", found)
+
+    def iter_volumes(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.VolumeAnswer]:
+        """Every item of `list_volumes` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_volumes(
+                account_id=account_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def read_volume(self, volume_id: str) -> forms.VolumeShownAnswer:
         """Returns a volume with the leases that have or had it."""
@@ -2827,27 +3141,26 @@ class Client(Calls):
         return cast("forms.DatasetAnswer", found)
 
     def list_datasets(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.DatasetPage:
         """Lists datasets in the order in which they were last placed."""
         found = self._call(
             "GET",
             "/v1/datasets",
-            query={
-                "account_id": account_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
         )
         return cast("forms.DatasetPage", found)
+
+    def iter_datasets(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.DatasetAnswer]:
+        """Every item of `list_datasets` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_datasets(
+                account_id=account_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def remove_dataset(
         self, dataset_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -2925,8 +3238,6 @@ class Client(Calls):
         account_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.AttributePage:
         """Lists statements in the order in which they came; `account_id` is the signer's."""
         found = self._call(
@@ -2938,11 +3249,30 @@ class Client(Calls):
                 "account_id": account_id,
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
-                "since": since,
             },
         )
         return cast("forms.AttributePage", found)
+
+    def iter_attributes(
+        self,
+        *,
+        subject_id: str | None = None,
+        name: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.AttributeAnswer]:
+        """Every item of `list_attributes` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_attributes(
+                subject_id=subject_id,
+                name=name,
+                account_id=account_id,
+                limit=limit,
+                cursor=at_cursor,
+            ),
+            cursor,
+        )
 
     def revoke_attribute(
         self, statement_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -3011,6 +3341,23 @@ class Client(Calls):
         )
         return cast("forms.ReputationEvidencePage", found)
 
+    def iter_node_evidence(
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Iterator[forms.ReputationEvidenceAnswer]:
+        """Every item of `list_node_evidence` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_node_evidence(
+                node_id, limit=limit, cursor=at_cursor, as_of_position=as_of_position, as_of=as_of
+            ),
+            cursor,
+        )
+
     def list_provider_evidence(
         self,
         provider_id: str,
@@ -3032,6 +3379,27 @@ class Client(Calls):
             },
         )
         return cast("forms.ReputationEvidencePage", found)
+
+    def iter_provider_evidence(
+        self,
+        provider_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Iterator[forms.ReputationEvidenceAnswer]:
+        """Every item of `list_provider_evidence` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_provider_evidence(
+                provider_id,
+                limit=limit,
+                cursor=at_cursor,
+                as_of_position=as_of_position,
+                as_of=as_of,
+            ),
+            cursor,
+        )
 
     def read_renter_reputation(
         self,
@@ -3097,17 +3465,17 @@ class Client(Calls):
         return cast("forms.DriverLibraryAnswer", found)
 
     def list_epochs(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.EpochPage:
         """Lists epochs in order."""
-        found = self._call(
-            "GET", "/v1/epochs", query={"limit": limit, "cursor": cursor, "order": order}
-        )
+        found = self._call("GET", "/v1/epochs", query={"limit": limit, "cursor": cursor})
         return cast("forms.EpochPage", found)
+
+    def iter_epochs(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.EpochAnswer]:
+        """Every item of `list_epochs` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_epochs(limit=limit, cursor=at_cursor), cursor)
 
     def preview_epoch(self, *, epoch: int | None = None) -> forms.EpochPreviewAnswer:
         """Returns the weights of the open epoch, or of the one named."""
@@ -3129,6 +3497,14 @@ class Client(Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.EpochRewardPage", found)
+
+    def iter_epoch_rewards(
+        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.EpochRewardAnswer]:
+        """Every item of `list_epoch_rewards` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_epoch_rewards(epoch, limit=limit, cursor=at_cursor), cursor
+        )
 
     def read_payout_file(self, epoch: int) -> dict[str, Any]:
         """Returns the file that the payout of an epoch is proposed and claimed from, byte
@@ -3169,6 +3545,14 @@ class Client(Calls):
         )
         return cast("forms.UseDivisionPage", found)
 
+    def iter_wash_signals(
+        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.UseDivisionAnswer]:
+        """Every item of `list_wash_signals` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_wash_signals(epoch, limit=limit, cursor=at_cursor), cursor
+        )
+
     def list_renter_signals(
         self, epoch: int, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.UseDivisionPage:
@@ -3181,6 +3565,14 @@ class Client(Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.UseDivisionPage", found)
+
+    def iter_renter_signals(
+        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.UseDivisionAnswer]:
+        """Every item of `list_renter_signals` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_renter_signals(epoch, limit=limit, cursor=at_cursor), cursor
+        )
 
     def propose_slash(
         self, epoch: int, body: forms.RewardSlashRequest, *, idempotency_key: str | None = None
@@ -3228,20 +3620,21 @@ class Client(Calls):
         return cast("forms.RewardCorrectionAnswer", found)
 
     def list_reward_corrections(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.RewardCorrectionPage:
         """Lists slashes and adjustments in the order in which they were proposed."""
         found = self._call(
-            "GET",
-            "/v1/reward-corrections",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            "GET", "/v1/reward-corrections", query={"limit": limit, "cursor": cursor}
         )
         return cast("forms.RewardCorrectionPage", found)
+
+    def iter_reward_corrections(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.RewardCorrectionAnswer]:
+        """Every item of `list_reward_corrections` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_reward_corrections(limit=limit, cursor=at_cursor), cursor
+        )
 
     def read_reward_correction(self, correction_id: str) -> forms.RewardCorrectionAnswer:
         """Returns one correction and its result."""
@@ -3269,20 +3662,21 @@ class Client(Calls):
         return cast("forms.PolicyProposalAnswer", found)
 
     def list_policy_proposals(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PolicyProposalPage:
         """Lists proposals in the order in which they were made."""
         found = self._call(
-            "GET",
-            "/v1/policies/proposals",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            "GET", "/v1/policies/proposals", query={"limit": limit, "cursor": cursor}
         )
         return cast("forms.PolicyProposalPage", found)
+
+    def iter_policy_proposals(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PolicyProposalAnswer]:
+        """Every item of `list_policy_proposals` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_policy_proposals(limit=limit, cursor=at_cursor), cursor
+        )
 
     def revise_policy_proposal(
         self,
@@ -3439,7 +3833,6 @@ class Client(Calls):
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.PolicyVersionPage:
@@ -3452,12 +3845,27 @@ class Client(Calls):
             query={
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
             },
         )
         return cast("forms.PolicyVersionPage", found)
+
+    def iter_policies(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Iterator[forms.PolicyVersionAnswer]:
+        """Every item of `list_policies` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_policies(
+                limit=limit, cursor=at_cursor, as_of_position=as_of_position, as_of=as_of
+            ),
+            cursor,
+        )
 
     def read_policy(
         self, policy_version: int, *, as_of_position: int | None = None, as_of: str | None = None
@@ -3480,20 +3888,17 @@ class Client(Calls):
         return cast("forms.MilestoneGrantAnswer", found)
 
     def list_grants(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.MilestoneGrantPage:
         """Lists grants in the order in which they were proposed."""
-        found = self._call(
-            "GET",
-            "/v1/grants",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
-        )
+        found = self._call("GET", "/v1/grants", query={"limit": limit, "cursor": cursor})
         return cast("forms.MilestoneGrantPage", found)
+
+    def iter_grants(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.MilestoneGrantAnswer]:
+        """Every item of `list_grants` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_grants(limit=limit, cursor=at_cursor), cursor)
 
     def propose_milestone(
         self,
@@ -3574,29 +3979,20 @@ class Client(Calls):
         return cast("forms.BreakerAnswer", found)
 
     def list_payouts(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PayoutRootPage:
         """Lists payout roots in the order they were built, and the state of each."""
-        found = self._call(
-            "GET",
-            "/v1/payouts",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
-        )
+        found = self._call("GET", "/v1/payouts", query={"limit": limit, "cursor": cursor})
         return cast("forms.PayoutRootPage", found)
 
+    def iter_payouts(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PayoutRootAnswer]:
+        """Every item of `list_payouts` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_payouts(limit=limit, cursor=at_cursor), cursor)
+
     def list_claims(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.PayoutClaimPage:
         """Lists confirmed claims: your own, or those of all accounts for operators and
         auditors.
@@ -3604,15 +4000,20 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/payouts/claims",
-            query={
-                "account_id": account_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
         )
         return cast("forms.PayoutClaimPage", found)
+
+    def iter_claims(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PayoutClaimAnswer]:
+        """Every item of `list_claims` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_claims(
+                account_id=account_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def read_rewards(self, account_id: str) -> forms.LifetimeRewardsAnswer:
         """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
@@ -3714,6 +4115,81 @@ class Client(Calls):
         )
         return cast("forms.OfferPage", found)
 
+    def iter_offers(
+        self,
+        *,
+        model: str | None = None,
+        gpu_class: str | None = None,
+        price_max: int | None = None,
+        account_id: str | None = None,
+        node_id: str | None = None,
+        setting: Literal["edge", "datacenter"] | None = None,
+        kind: str | None = None,
+        max_latency_ms: int | None = None,
+        gpu_count: int | None = None,
+        sla_class: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        vendor: str | None = None,
+        memory_mib: int | None = None,
+        mode: Literal["whole", "mig", "mps", "time_slice", "memory"] | None = None,
+        isolation: Literal["process", "container", "vm", "machine"] | None = None,
+        capability: str | None = None,
+        cpu_cores: int | None = None,
+        ram_mib: int | None = None,
+        storage_gib: int | None = None,
+        network_mbps: int | None = None,
+        arch: str | None = None,
+        os: str | None = None,
+        min_kernel: str | None = None,
+        network_class: Literal["internet", "local", "switched"] | None = None,
+        substrate: str | None = None,
+        capacity_class: Literal["on_demand", "preemptible", "committed"] | None = None,
+        workload_class: str | None = None,
+        security_tier: int | None = None,
+        min_reputation_ppm: int | None = None,
+        region_id: str | None = None,
+        pool_id: str | None = None,
+    ) -> Iterator[forms.OfferAnswer]:
+        """Every item of `search_offers` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.search_offers(
+                model=model,
+                gpu_class=gpu_class,
+                price_max=price_max,
+                account_id=account_id,
+                node_id=node_id,
+                setting=setting,
+                kind=kind,
+                max_latency_ms=max_latency_ms,
+                gpu_count=gpu_count,
+                sla_class=sla_class,
+                limit=limit,
+                cursor=at_cursor,
+                vendor=vendor,
+                memory_mib=memory_mib,
+                mode=mode,
+                isolation=isolation,
+                capability=capability,
+                cpu_cores=cpu_cores,
+                ram_mib=ram_mib,
+                storage_gib=storage_gib,
+                network_mbps=network_mbps,
+                arch=arch,
+                os=os,
+                min_kernel=min_kernel,
+                network_class=network_class,
+                substrate=substrate,
+                capacity_class=capacity_class,
+                workload_class=workload_class,
+                security_tier=security_tier,
+                min_reputation_ppm=min_reputation_ppm,
+                region_id=region_id,
+                pool_id=pool_id,
+            ),
+            cursor,
+        )
+
     def read_offer(self, offer_id: str) -> forms.OfferAnswer:
         """Returns an offer, with what is known of its machine."""
         found = self._call("GET", at("/v1/offers/{offer_id}", offer_id=offer_id))
@@ -3733,20 +4209,17 @@ class Client(Calls):
         return cast("forms.OfferWithdrawnAnswer", found)
 
     def list_auctions(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.AuctionPage:
         """Lists requests that take bids now, in the order in which they came."""
-        found = self._call(
-            "GET",
-            "/v1/auctions",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
-        )
+        found = self._call("GET", "/v1/auctions", query={"limit": limit, "cursor": cursor})
         return cast("forms.AuctionPage", found)
+
+    def iter_auctions(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.AuctionAnswer]:
+        """Every item of `list_auctions` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_auctions(limit=limit, cursor=at_cursor), cursor)
 
     def read_auction(self, lease_id: str) -> forms.AuctionAnswer:
         """Returns the auction of a request. Every bidder can read what the request asks
@@ -3771,13 +4244,7 @@ class Client(Calls):
         return cast("forms.BidAnswer", found)
 
     def list_auction_bids(
-        self,
-        lease_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.BidPage:
         """Lists the bids of a request: all for its renter and for operators, your own for a
         bidder.
@@ -3785,25 +4252,29 @@ class Client(Calls):
         found = self._call(
             "GET",
             at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.BidPage", found)
 
-    def list_bids(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
-    ) -> forms.BidPage:
-        """Lists your bids and the state of their deposits, in order."""
-        found = self._call(
-            "GET",
-            "/v1/bids",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+    def iter_auction_bids(
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.BidAnswer]:
+        """Every item of `list_auction_bids` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_auction_bids(lease_id, limit=limit, cursor=at_cursor),
+            cursor,
         )
+
+    def list_bids(self, *, limit: int | None = None, cursor: str | None = None) -> forms.BidPage:
+        """Lists your bids and the state of their deposits, in order."""
+        found = self._call("GET", "/v1/bids", query={"limit": limit, "cursor": cursor})
         return cast("forms.BidPage", found)
+
+    def iter_bids(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.BidAnswer]:
+        """Every item of `list_bids` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_bids(limit=limit, cursor=at_cursor), cursor)
 
     def withdraw_bid(
         self,
@@ -3908,6 +4379,14 @@ class Client(Calls):
         )
         return cast("forms.UnmatchedRequestPage", found)
 
+    def iter_unmatched_requests(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.UnmatchedRequestAnswer]:
+        """Every item of `list_unmatched_requests` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_unmatched_requests(limit=limit, cursor=at_cursor), cursor
+        )
+
     def create_pool(
         self, body: forms.PoolRequest, *, idempotency_key: str | None = None
     ) -> forms.PoolCreatedAnswer:
@@ -3918,27 +4397,22 @@ class Client(Calls):
         return cast("forms.PoolCreatedAnswer", found)
 
     def list_pools(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.PoolPage:
         """Lists pools in order of creation."""
         found = self._call(
-            "GET",
-            "/v1/pools",
-            query={
-                "account_id": account_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            "GET", "/v1/pools", query={"account_id": account_id, "limit": limit, "cursor": cursor}
         )
         return cast("forms.PoolPage", found)
+
+    def iter_pools(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PoolAnswer]:
+        """Every item of `list_pools` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_pools(account_id=account_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
 
     def set_pool_policy(
         self, pool_id: str, body: forms.PoolPolicyForm, *, idempotency_key: str | None = None
@@ -3967,21 +4441,23 @@ class Client(Calls):
         return cast("forms.PoolNodeAddedAnswer", found)
 
     def list_pool_nodes(
-        self,
-        pool_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PoolNodePage:
         """Lists the nodes of a pool in the order in which they were added."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.PoolNodePage", found)
+
+    def iter_pool_nodes(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PoolNodeAnswer]:
+        """Every item of `list_pool_nodes` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_pool_nodes(pool_id, limit=limit, cursor=at_cursor), cursor
+        )
 
     def remove_pool_node(
         self,
@@ -4021,22 +4497,33 @@ class Client(Calls):
         )
         return cast("forms.WaitingRequestPage", found)
 
+    def iter_pool_queue(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.WaitingRequestAnswer]:
+        """Every item of `list_pool_queue` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_pool_queue(pool_id, limit=limit, cursor=at_cursor), cursor
+        )
+
     def list_pool_decisions(
-        self,
-        pool_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PoolDecisionPage:
         """Lists decisions of a pool's scheduler, in order."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.PoolDecisionPage", found)
+
+    def iter_pool_decisions(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PoolDecisionAnswer]:
+        """Every item of `list_pool_decisions` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_pool_decisions(pool_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
 
     def read_pool_decision(self, pool_id: str, at_position: int) -> forms.PoolDecisionDetailAnswer:
         """Returns all inputs of one decision, and repeats it. For the pool's owner and
@@ -4068,21 +4555,23 @@ class Client(Calls):
         return cast("forms.PoolComponentRegisteredAnswer", found)
 
     def list_components(
-        self,
-        pool_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PoolComponentPage:
         """Lists the components of a pool with their health; removed ones say so."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/components", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.PoolComponentPage", found)
+
+    def iter_components(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PoolComponentAnswer]:
+        """Every item of `list_components` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_components(pool_id, limit=limit, cursor=at_cursor), cursor
+        )
 
     def remove_component(
         self,
@@ -4169,6 +4658,14 @@ class Client(Calls):
         )
         return cast("forms.PoolHeadsPage", found)
 
+    def iter_pool_heads(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PoolHeadsAnswer]:
+        """Every item of `list_pool_heads` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_pool_heads(pool_id, limit=limit, cursor=at_cursor), cursor
+        )
+
     def read_pool_controller(self, pool_id: str) -> forms.PoolControllerAnswer:
         """Returns the contract of a pool, what it is to say, and what the last check of it
         found.
@@ -4191,20 +4688,17 @@ class Client(Calls):
         return cast("forms.QuotaGroupAnswer", found)
 
     def list_groups(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.QuotaGroupPage:
         """Lists groups in order of creation: your own, or all for operators and auditors."""
-        found = self._call(
-            "GET",
-            "/v1/groups",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
-        )
+        found = self._call("GET", "/v1/groups", query={"limit": limit, "cursor": cursor})
         return cast("forms.QuotaGroupPage", found)
+
+    def iter_groups(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.QuotaGroupAnswer]:
+        """Every item of `list_groups` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_groups(limit=limit, cursor=at_cursor), cursor)
 
     def read_group(self, group_id: str) -> forms.QuotaGroupAnswer:
         """Returns a group, its members, and how much of its quota is in use."""
@@ -4308,21 +4802,24 @@ class Client(Calls):
         return cast("forms.CounterpartyAnswer", found)
 
     def list_counterparties(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.CounterpartyPage:
         """Lists the accounts that an account allows and denies, in the order of listing."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.CounterpartyPage", found)
+
+    def iter_counterparties(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.CounterpartyAnswer]:
+        """Every item of `list_counterparties` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_counterparties(account_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
 
     def submit_job(
         self, body: forms.JobRequest, *, idempotency_key: str | None = None
@@ -4339,22 +4836,24 @@ class Client(Calls):
         state: Literal["open", "cancelled", "completed", "failed"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.JobPage:
         """Lists jobs in order of submission: your own, or all for operators and auditors."""
         found = self._call(
-            "GET",
-            "/v1/jobs",
-            query={
-                "state": state,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            "GET", "/v1/jobs", query={"state": state, "limit": limit, "cursor": cursor}
         )
         return cast("forms.JobPage", found)
+
+    def iter_jobs(
+        self,
+        *,
+        state: Literal["open", "cancelled", "completed", "failed"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.JobAnswer]:
+        """Every item of `list_jobs` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_jobs(state=state, limit=limit, cursor=at_cursor), cursor
+        )
 
     def read_job(self, job_id: str) -> forms.JobAnswer:
         """Returns a job."""
@@ -4390,21 +4889,16 @@ class Client(Calls):
         )
         return cast("forms.GangAnswer", found)
 
-    def list_gangs(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
-    ) -> forms.GangPage:
+    def list_gangs(self, *, limit: int | None = None, cursor: str | None = None) -> forms.GangPage:
         """Lists gangs in order of request: your own, or all for operators and auditors."""
-        found = self._call(
-            "GET",
-            "/v1/gangs",
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
-        )
+        found = self._call("GET", "/v1/gangs", query={"limit": limit, "cursor": cursor})
         return cast("forms.GangPage", found)
+
+    def iter_gangs(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.GangAnswer]:
+        """Every item of `list_gangs` from `cursor` on, `limit` at a time."""
+        return items(lambda at_cursor: self.list_gangs(limit=limit, cursor=at_cursor), cursor)
 
     def cancel_gang(
         self, gang_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -4442,20 +4936,23 @@ class Client(Calls):
         return cast("forms.JobScaledAnswer", found)
 
     def list_job_parts(
-        self,
-        job_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
+        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.JobPartPage:
         """Lists the chunks or members of a job by number, each with its latest lease."""
         found = self._call(
             "GET",
             at("/v1/jobs/{job_id}/parts", job_id=job_id),
-            query={"limit": limit, "cursor": cursor, "order": order},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.JobPartPage", found)
+
+    def iter_job_parts(
+        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.JobPartAnswer]:
+        """Every item of `list_job_parts` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_job_parts(job_id, limit=limit, cursor=at_cursor), cursor
+        )
 
     def read_job_cost(self, job_id: str) -> forms.JobTreeCostAnswer:
         """Returns the cost of a job and of everything that is part of it, each lease
@@ -4705,6 +5202,14 @@ class Client(Calls):
         )
         return cast("forms.LeaseStepPage", found)
 
+    def iter_lease_steps(
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.LeaseStepAnswer]:
+        """Every item of `list_lease_steps` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_lease_steps(lease_id, limit=limit, cursor=at_cursor), cursor
+        )
+
     def open_lease(
         self, body: forms.LeaseRequest, *, idempotency_key: str | None = None
     ) -> forms.LeaseOpenedAnswer:
@@ -4737,8 +5242,6 @@ class Client(Calls):
         node_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.LeasePage:
@@ -4754,13 +5257,51 @@ class Client(Calls):
                 "node_id": node_id,
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
-                "since": since,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
             },
         )
         return cast("forms.LeasePage", found)
+
+    def iter_leases(
+        self,
+        *,
+        state: Literal[
+            "requested",
+            "quoted",
+            "reserved",
+            "gang_waiting",
+            "active",
+            "paused",
+            "degraded",
+            "reclaiming",
+            "closing",
+            "settled",
+            "disputed",
+            "resolved",
+            "archived",
+        ]
+        | None = None,
+        job_id: str | None = None,
+        node_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Iterator[forms.LeaseAnswer]:
+        """Every item of `list_leases` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_leases(
+                state=state,
+                job_id=job_id,
+                node_id=node_id,
+                limit=limit,
+                cursor=at_cursor,
+                as_of_position=as_of_position,
+                as_of=as_of,
+            ),
+            cursor,
+        )
 
     def close_lease(
         self, lease_id: str, body: forms.LeaseClosingRequest, *, idempotency_key: str | None = None
@@ -4802,55 +5343,63 @@ class Client(Calls):
         return cast("forms.LeaseAnswer", found)
 
     def list_lease_usage(
-        self,
-        lease_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.LeaseHourPage:
         """Lists GPU time of a lease, hour by hour, and time that earned nothing."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/usage", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.LeaseHourPage", found)
 
+    def iter_lease_usage(
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.LeaseHourAnswer]:
+        """Every item of `list_lease_usage` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_lease_usage(lease_id, limit=limit, cursor=at_cursor), cursor
+        )
+
     def list_lease_charges(
-        self,
-        lease_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.LeaseChargePage:
         """Lists the cost of a lease, accrual by accrual, and the receiver of each unit."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/charges", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.LeaseChargePage", found)
 
+    def iter_lease_charges(
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.LeaseChargeAnswer]:
+        """Every item of `list_lease_charges` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_lease_charges(lease_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
+
     def list_lease_history(
-        self,
-        lease_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.LeaseFactPage:
         """Lists every fact of a lease, and the state after it."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/history", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.LeaseFactPage", found)
+
+    def iter_lease_history(
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.LeaseFactAnswer]:
+        """Every item of `list_lease_history` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_lease_history(lease_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
 
     def fund_escrow(
         self, job_id: str, body: forms.EscrowFundingRequest, *, idempotency_key: str | None = None
@@ -5025,8 +5574,10 @@ class Client(Calls):
         found = self._call("GET", at("/v1/leases/{lease_id}/work", lease_id=lease_id))
         return cast("forms.LeaseWorkAnswer", found)
 
-    def export_focus_csv(self, account_id: str, period: str) -> bytes:
-        """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
+    def export_focus_csv(
+        self, account_id: str, period: str, *, focus: Literal["1.2", "1.3"] | None = None
+    ) -> bytes:
+        """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as CSV."""
         found = self._call(
             "GET",
             at(
@@ -5034,11 +5585,14 @@ class Client(Calls):
                 account_id=account_id,
                 period=period,
             ),
+            query={"focus": focus},
         )
         return cast("bytes", found)
 
-    def export_focus_parquet(self, account_id: str, period: str) -> bytes:
-        """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
+    def export_focus_parquet(
+        self, account_id: str, period: str, *, focus: Literal["1.2", "1.3"] | None = None
+    ) -> bytes:
+        """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as Parquet."""
         found = self._call(
             "GET",
             at(
@@ -5046,11 +5600,14 @@ class Client(Calls):
                 account_id=account_id,
                 period=period,
             ),
+            query={"focus": focus},
         )
         return cast("bytes", found)
 
     def export_journal(self, account_id: str, period: str) -> bytes:
-        """Returns the account's books of a month as an hledger journal; the rest is."""
+        """Returns the account's books of a month as an hledger journal, from the account's
+        side, in.
+        """
         found = self._call(
             "GET",
             at(
@@ -5086,21 +5643,23 @@ class Client(Calls):
         return cast("bytes", found)
 
     def list_invoices(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.InvoiceSummaryPage:
         """Lists invoices and credit notes of an account, in the order of issue."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/invoices", account_id=account_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.InvoiceSummaryPage", found)
+
+    def iter_invoices(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.InvoiceSummaryAnswer]:
+        """Every item of `list_invoices` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_invoices(account_id, limit=limit, cursor=at_cursor), cursor
+        )
 
     def issue_invoice(
         self, account_id: str, body: forms.InvoiceRequest, *, idempotency_key: str | None = None
@@ -5231,6 +5790,15 @@ class Client(Calls):
         )
         return cast("forms.RegionDayPage", found)
 
+    def iter_region_days(
+        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.RegionDayAnswer]:
+        """Every item of `list_region_days` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_region_days(region_id, limit=limit, cursor=at_cursor),
+            cursor,
+        )
+
     def list_region_shares(
         self, region_id: str, date: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.NodeSharePage:
@@ -5243,6 +5811,17 @@ class Client(Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.NodeSharePage", found)
+
+    def iter_region_shares(
+        self, region_id: str, date: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.NodeShareAnswer]:
+        """Every item of `list_region_shares` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_region_shares(
+                region_id, date, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def read_balances(
         self, account_id: str, *, as_of_position: int | None = None, as_of: str | None = None
@@ -5265,7 +5844,6 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
     ) -> forms.JournalLinePage:
         """Lists every movement on the account's books, in order; recorded in [from, to)."""
         found = self._call(
@@ -5278,10 +5856,34 @@ class Client(Calls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
-                "order": order,
             },
         )
         return cast("forms.JournalLinePage", found)
+
+    def iter_journal(
+        self,
+        account_id: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Iterator[forms.JournalLineAnswer]:
+        """Every item of `list_journal` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_journal(
+                account_id,
+                from_=from_,
+                to=to,
+                limit=limit,
+                cursor=at_cursor,
+                as_of_position=as_of_position,
+                as_of=as_of,
+            ),
+            cursor,
+        )
 
     def read_statement(
         self, account_id: str, period: str, *, limit: int | None = None, cursor: str | None = None
@@ -5313,7 +5915,6 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
     ) -> forms.AccountStatementAnswer:
         """Returns a statement of any period, accrued as of now or as of any moment."""
         found = self._call(
@@ -5331,7 +5932,6 @@ class Client(Calls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
-                "order": order,
             },
         )
         return cast("forms.AccountStatementAnswer", found)
@@ -5383,6 +5983,17 @@ class Client(Calls):
         )
         return cast("forms.ConsumedReportPage", found)
 
+    def iter_statement_line_reports(
+        self, account_id: str, position: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.ConsumedReportAnswer]:
+        """Every item of `list_statement_line_reports` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_statement_line_reports(
+                account_id, position, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
+
     def read_statement_line_report_proof(
         self, account_id: str, position: int, usage_position: int
     ) -> str:
@@ -5433,6 +6044,35 @@ class Client(Calls):
         )
         return cast("forms.EarningPage", found)
 
+    def iter_earnings(
+        self,
+        *,
+        by: str | None = None,
+        node_id: str | None = None,
+        lease_id: str | None = None,
+        epoch: int | None = None,
+        account_id: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.EarningAnswer]:
+        """Every item of `list_earnings` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_earnings(
+                by=by,
+                node_id=node_id,
+                lease_id=lease_id,
+                epoch=epoch,
+                account_id=account_id,
+                from_=from_,
+                to=to,
+                limit=limit,
+                cursor=at_cursor,
+            ),
+            cursor,
+        )
+
     def read_node_today(self, node_id: str) -> forms.NodeDayEarningsAnswer:
         """Returns a node's earnings since midnight UTC: its provider's, or your part as its
         owner.
@@ -5446,17 +6086,6 @@ class Client(Calls):
         """
         found = self._call("GET", at("/v1/earnings/explain/{position}", position=position))
         return cast("forms.EarningExplanationAnswer", found)
-
-    def read_owner_part(self, node_id: str, *, price: int | None = None) -> forms.OwnerPartsAnswer:
-        """Returns the owner's part of a GPU-hour of a node, at a price or at those of its
-        offers.
-        """
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/earnings/per-hour", node_id=node_id),
-            query={"price": price},
-        )
-        return cast("forms.OwnerPartsAnswer", found)
 
     def read_maturity(self, account_id: str) -> forms.EarningsMaturityAnswer:
         """Returns the earnings of an account: held back, payable, earned, and when they
@@ -5499,21 +6128,26 @@ class Client(Calls):
         return cast("forms.EarningsForgoneAnswer", found)
 
     def list_account_cash_outs(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of an account."""
+        """Lists the cash-outs of an account, oldest first."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
-            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.CashOutPage", found)
+
+    def iter_account_cash_outs(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.CashOutAnswer]:
+        """Every item of `list_account_cash_outs` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_account_cash_outs(
+                account_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def submit_cash_out(
         self, account_id: str, body: forms.CashOutRequest, *, idempotency_key: str | None = None
@@ -5529,27 +6163,26 @@ class Client(Calls):
         return cast("forms.CashOutStateAnswer", found)
 
     def list_cash_outs(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of all accounts."""
+        """Lists the cash-outs of all accounts, oldest first."""
         found = self._call(
             "GET",
             "/v1/cash-outs",
-            query={
-                "account_id": account_id,
-                "limit": limit,
-                "cursor": cursor,
-                "order": order,
-                "since": since,
-            },
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
         )
         return cast("forms.CashOutPage", found)
+
+    def iter_cash_outs(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.CashOutAnswer]:
+        """Every item of `list_cash_outs` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_cash_outs(
+                account_id=account_id, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def read_cash_out(self, account_id: str, cash_out_id: str) -> forms.CashOutAnswer:
         """Returns one cash-out."""
@@ -5662,21 +6295,26 @@ class Client(Calls):
         return cast("forms.CashOutHoldsAnswer", found)
 
     def list_payout_differences(
-        self,
-        *,
-        open: bool | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
+        self, *, open: bool | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.PayoutDifferencePage:
         """Lists differences between the processor's payouts and our cash-outs."""
         found = self._call(
             "GET",
             "/v1/cash-outs/differences",
-            query={"open": open, "limit": limit, "cursor": cursor, "order": order, "since": since},
+            query={"open": open, "limit": limit, "cursor": cursor},
         )
         return cast("forms.PayoutDifferencePage", found)
+
+    def iter_payout_differences(
+        self, *, open: bool | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Iterator[forms.PayoutDifferenceAnswer]:
+        """Every item of `list_payout_differences` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_payout_differences(
+                open=open, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def close_payout_difference(
         self,
@@ -5745,8 +6383,6 @@ class Client(Calls):
         state: Literal["open", "resolved"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.DisputePage:
         """Lists disputes of which you are a party; all of them for operators and auditors."""
         found = self._call(
@@ -5758,11 +6394,26 @@ class Client(Calls):
                 "state": state,
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
-                "since": since,
             },
         )
         return cast("forms.DisputePage", found)
+
+    def iter_disputes(
+        self,
+        *,
+        lease_id: str | None = None,
+        volume_id: str | None = None,
+        state: Literal["open", "resolved"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.DisputeAnswer]:
+        """Every item of `list_disputes` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_disputes(
+                lease_id=lease_id, volume_id=volume_id, state=state, limit=limit, cursor=at_cursor
+            ),
+            cursor,
+        )
 
     def read_dispute(self, dispute_id: str) -> forms.DisputeDetailAnswer:
         """Returns a dispute with its lines, its evidence and its statements."""
@@ -5822,8 +6473,6 @@ class Client(Calls):
         corrects_position: int | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
-        since: str | None = None,
     ) -> forms.AdjustmentPage:
         """Lists corrections of charges that you paid or were paid, in booking order."""
         found = self._call(
@@ -5835,11 +6484,30 @@ class Client(Calls):
                 "corrects_position": corrects_position,
                 "limit": limit,
                 "cursor": cursor,
-                "order": order,
-                "since": since,
             },
         )
         return cast("forms.AdjustmentPage", found)
+
+    def iter_adjustments(
+        self,
+        *,
+        lease_id: str | None = None,
+        volume_id: str | None = None,
+        corrects_position: int | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Iterator[forms.AdjustmentAnswer]:
+        """Every item of `list_adjustments` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_adjustments(
+                lease_id=lease_id,
+                volume_id=volume_id,
+                corrects_position=corrects_position,
+                limit=limit,
+                cursor=at_cursor,
+            ),
+            cursor,
+        )
 
     def create_late_usage_adjustment(
         self, body: forms.LateUsageAdjustmentRequest, *, idempotency_key: str | None = None
@@ -5940,7 +6608,6 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-        order: Literal["asc", "desc"] | None = None,
     ) -> forms.LogEventPage:
         """Lists facts in order."""
         found = self._call(
@@ -5957,10 +6624,40 @@ class Client(Calls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
-                "order": order,
             },
         )
         return cast("forms.LogEventPage", found)
+
+    def iter_events(
+        self,
+        *,
+        party: str | None = None,
+        type_: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        from_position: int | None = None,
+        to_position: int | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> Iterator[forms.LogEventAnswer]:
+        """Every item of `list_events` from `cursor` on, `limit` at a time."""
+        return items(
+            lambda at_cursor: self.list_events(
+                party=party,
+                type_=type_,
+                from_=from_,
+                to=to,
+                from_position=from_position,
+                to_position=to_position,
+                limit=limit,
+                cursor=at_cursor,
+                as_of_position=as_of_position,
+                as_of=as_of,
+            ),
+            cursor,
+        )
 
     def read_event(self, position: int) -> forms.LogEventAnswer:
         """Returns the fact at a position."""

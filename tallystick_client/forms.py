@@ -21,10 +21,13 @@ class AcceleratorModelAnswer(TypedDict):
 
 
 class AccountAnswer(TypedDict):
+    """`unverified`: it signed itself up, and the operator has not verified it."""
+
     account_id: str
     kind: Literal["operator", "party", "client", "auditor"]
     opened_at: str
     closed_at: NotRequired[str]
+    unverified: NotRequired[bool]
     position: NotRequired[int]
 
 
@@ -43,6 +46,66 @@ class AccountFundingAnswer(TypedDict):
     sources: list[FundingSourceAnswer]
     payer: NotRequired[AccountPayerAnswer]
     position: int
+
+
+class AccountInvitationAnswer(TypedDict):
+    """`code` is there only in the answer that makes it. Hand it over: the person that
+    redeems it owns the account and alone sees the key.
+    """
+
+    account_id: str
+    kind: Literal["party", "client", "auditor"]
+    member_id: str
+    invitation_id: str
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "audit:read",
+            "meter",
+            "oracle:write",
+        ]
+    ]
+    expires_at: str
+    code: NotRequired[str]
+    position: NotRequired[int]
+
+
+class AccountInvitationRequest(TypedDict):
+    """`scopes` of the first key; absent: everything the kind of account may do.
+    `expires_at` absent: in 24 hours; at most in seven days.
+    """
+
+    kind: NotRequired[Literal["party", "client", "auditor"]]
+    scopes: NotRequired[
+        list[
+            Literal[
+                "account",
+                "account:admin",
+                "provider",
+                "renter",
+                "client",
+                "billing:read",
+                "earnings:read",
+                "payout:read",
+                "payout:approve",
+                "operator",
+                "audit:read",
+                "meter",
+                "oracle:write",
+            ]
+        ]
+        | None
+    ]
+    expires_at: NotRequired[str | None]
 
 
 class AccountMemberAnswer(TypedDict):
@@ -68,6 +131,7 @@ class AccountOpenedAnswer(TypedDict):
     kind: Literal["operator", "party", "client", "auditor"]
     opened_at: str
     closed_at: NotRequired[str]
+    unverified: NotRequired[bool]
     position: NotRequired[int]
     member_id: str
     key_id: str
@@ -169,6 +233,13 @@ AccountStatementAnswer = TypedDict(
         "position": "int",
     },
 )
+
+
+class AccountVerifiedAnswer(TypedDict):
+    """A second call changes nothing."""
+
+    account_id: str
+    position: NotRequired[int]
 
 
 class AdjustmentAnswer(TypedDict):
@@ -7079,6 +7150,14 @@ class SettingExpectationAnswer(TypedDict):
     leases: int
     unreachable_ppm: int
     served_ppm: NotRequired[int]
+
+
+class SignUpRequest(TypedDict):
+    """`nonce`: 22 characters or more that you drew at random, and kept. With them, and the
+    same Idempotency-Key, a lost answer can be asked for again.
+    """
+
+    nonce: str
 
 
 class SignedMoney(TypedDict):

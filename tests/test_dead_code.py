@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.test_shape import CLIENT, ROOMS, ROOT, modules
 
 # Generated for users of the client; they are its callers.
-GENERATED = {"tallystick_client.client", "tallystick_client.forms"}
+GENERATED = {f"tallystick_client.{name}" for name in ("async_client", "client", "forms")}
 ROOTS = {*ROOMS, CLIENT, "benchmarks"}
 # A decorator that is an attribute or a call hands the function on: a route, a command, a test.
 # These do not: whoever is decorated so still needs a reader.
@@ -58,7 +58,6 @@ CHOSEN = {
     "domain.prices.tariff.PRESETS": "published regimes, each of which can be replayed",
     "domain.trust.reputation_terms.check_terms": "for terms that governance changes, to come",
     "projections.epochs.epochs.read_burns": "for the recount of burns, to come",
-    "tallystick_client.calls.pages": "called by users of the client",
 }
 """Public names that no code of the product reads; each is kept for its reason."""
 

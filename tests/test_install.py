@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.test_tutorial import blocks
 from tests.scenes.installed import (
     FOLDERS,
     ROOT,
@@ -106,6 +107,7 @@ def test_a_wheel_holds_its_packages_and_nothing_else(
     }
     assert code == {one for one in inside if one.endswith(".py")}
     assert any(one.endswith("/licenses/LICENSE") for one in names)
+    assert name != "tallystick-client" or f"{CLIENT}/py.typed" in names, "types are told"
 
 
 def test_a_source_distribution_holds_the_packages_and_what_describes_them(
@@ -114,7 +116,7 @@ def test_a_source_distribution_holds_the_packages_and_what_describes_them(
     about = {"LICENSE", "README.md", "PKG-INFO", "pyproject.toml", ".gitignore"}
     for name, own in (
         ("tallystick", {*ROOMS, "CHANGELOG.md"}),
-        ("tallystick-client", {"__init__.py", "calls.py", "client.py", "forms.py", "py.typed"}),
+        ("tallystick-client", {"py.typed", *(one.name for one in (ROOT / CLIENT).glob("*.py"))}),
     ):
         with tarfile.open(built[name, "sdist"]) as archive:
             found = {member.split("/")[1] for member in archive.getnames()}
@@ -276,7 +278,7 @@ def test_the_client_needs_httpx_and_nothing_of_ours(
     install(tmp_path / "client", [built["tallystick-client", "wheel"]], needed_by_the_client())
     assert "typer" not in needed_by_the_client()
     program = (
-        "from tallystick_client import ApiProblem, Client, pages\n"
+        "from tallystick_client import ApiProblem, AsyncClient, Client, Retry\n"
         "import tallystick_client.forms\n"
         "with Client('http://127.0.0.1:9', 'key') as client: print(client.position)\n"
         f"print(sorted({set(ROOMS)!r} & set(sys.modules)))\n"
@@ -309,7 +311,7 @@ def test_an_extra_installed_by_pip_runs_its_first_command(
     words: tuple[str, ...],
     expected: int,
 ) -> None:
-    _skip_without_a_registry(tmp_path)
+    skip_without_a_registry(tmp_path)
     venv.create(tmp_path / "venv", with_pip=True)
     programs = tmp_path / "venv" / "bin"
     wheel = built["tallystick", "wheel"]
@@ -330,7 +332,54 @@ def test_an_extra_installed_by_pip_runs_its_first_command(
     assert "Traceback" not in done.stderr
 
 
-def _skip_without_a_registry(folder: Path) -> None:
+@pytest.mark.long
+def test_the_programs_of_the_client_s_guide_are_typed_where_only_its_wheel_is(
+    built: dict[tuple[str, str], Path], tmp_path: Path
+) -> None:
+    """mypy, strict, in an environment that has the client from its wheel and nothing of ours."""
+    skip_without_a_registry(tmp_path)
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    alone = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    wheel = str(built["tallystick-client", "wheel"])
+    ours = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        wheel,
+        "mypy>=2,<3",
+        "standardwebhooks",
+    ]
+    subprocess.run(words, check=True, timeout=900, env=ours)
+    programs = blocks(ROOT / "docs" / "howto" / "use-the-client.md", "python")
+    assert len(programs) == 4
+    for number, program in enumerate(programs):
+        (tmp_path / f"program_{number}.py").write_text(program, encoding="utf-8")
+    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
+    mypy = [str(python), "-m", "mypy", "--strict", "--cache-dir", "cache"]
+    typed, wrong = (
+        subprocess.run([*mypy, *files], cwd=tmp_path, capture_output=True, text=True, env=alone)
+        for files in ([one.name for one in sorted(tmp_path.glob("program_*.py"))], ["wrong.py"])
+    )
+    assert typed.returncode == 0, typed.stdout
+    assert wrong.stdout.count("error:") == 3, wrong.stdout
+
+
+WRONG = """\
+from tallystick_client import Client
+
+with Client("https://the.server", "key") as tallystick:
+    tallystick.read_lease(7)
+    tallystick.iter_leases(state="runing")
+    print(next(tallystick.iter_leases())["price"])
+"""
+
+
+def skip_without_a_registry(folder: Path) -> None:
+    """Skips the test, and says why."""
     asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
     done = subprocess.run(
         [*asked, "--dest", folder / "asked", "h11"], capture_output=True, text=True, check=False

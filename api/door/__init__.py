@@ -20,4 +20,5 @@ __all__ = (
     "preconditions",
     "second_person",
     "timespans",
+    "unverified",
 )

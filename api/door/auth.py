@@ -94,6 +94,7 @@ class Principal:
     member_id: str = ""
     key_id: str = ""
     scopes: frozenset[str] = frozenset()
+    is_unverified: bool = False  # its account signed itself up (`unverified`)
 
     @property
     def name(self) -> str:
@@ -237,7 +238,13 @@ def principal_of(row: access.ApiKey, now_us: int) -> Principal:
     if any(end is not None and end <= now_us for end in (row.expires_at_us, row.revoked_at_us)):
         raise _invalid()
     return Principal(
-        KEY, row.account_id, row.account_kind, row.member_id, row.key_id, row.effective
+        KEY,
+        row.account_id,
+        row.account_kind,
+        row.member_id,
+        row.key_id,
+        row.effective,
+        row.is_unverified,
     )
 
 

@@ -21,7 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from api.door import auth, errors, positions
+from api.door import auth, errors, positions, unverified
 from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Authenticator, Principal
 from api.door.call import Call
 from api.door.errors import Problem
@@ -143,6 +143,8 @@ async def _admit(
         principal = await _principal(app.authenticator, request.headers.get("authorization"))
     auth.admit(operation.access, principal)
     _spend(request, app.key_buckets, principal)
+    if unverified.is_asked(operation, principal):
+        await run_in_threadpool(unverified.require_money, service, operation, principal.account_id)
     _read_form(request, operation, body)
     _check_parameters(request, known)
     key = key_of(request.headers) if operation.records else None

@@ -62,6 +62,8 @@ DOOR: dict[str, tuple[int, str]] = {
     "payment_method_unavailable": (422, "This installation takes no money in this way."),
     "processor_refused": (422, "The payment processor refuses; `detail` is its word for why."),
     "processor_away": (503, "The payment processor does not answer. Ask again with the same key."),
+    "sign_up_closed": (403, "This market is by invitation: ask its operator for a code."),
+    "sign_up_full": (429, "As many accounts were opened as may be in a day. Try again tomorrow."),
     "event_forged": (400, "The signature of the event is missing, wrong or too old."),
     "rate_limited": (429, "Too many calls. Wait as long as Retry-After says."),
     "internal_error": (500, "The server failed. Nothing without a 2xx is promised."),

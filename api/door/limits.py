@@ -59,6 +59,13 @@ class Buckets:
         self._now_ns = now_ns
         self._full_at_ns: dict[str, int] = {}
 
+    @classmethod
+    def every(cls, seconds: int, burst: int) -> Buckets:
+        """A token comes back after so many seconds."""
+        found = cls(1, burst)
+        found._cost_ns = seconds * 1_000_000_000
+        return found
+
     def is_empty(self, name: str) -> bool:
         """Whether `spend` would refuse now."""
         ahead_ns = self._full_at_ns.get(name, 0) - self._now_ns()

@@ -104,6 +104,7 @@ class Operation:
             door += ["unauthenticated", "audience_wrong"]
         if KEY in self.access.audiences:
             door.append("scope_missing")
+            door += ["account_unverified"] if self.method != "GET" else []
         if NODE in self.access.audiences:
             door.append("revoked")
         if self.method == "POST":

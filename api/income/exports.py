@@ -13,9 +13,9 @@ import io
 import json
 import threading
 from collections.abc import Callable, Generator, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import Path, Response
+from fastapi import Path, Query, Response
 from starlette.responses import StreamingResponse
 
 from api.door import errors
@@ -25,16 +25,13 @@ from api.door.models import AccountInPath
 from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.positions import POSITION
-from api.income import focus, invoicing, issuer
+from api.income import account_journal, focus, invoicing, issuer
 from api.income.csv_cell import cell
 from api.parties.accounts import visible
 from domain.income.invoice import invoice_id_of, period_bounds_us
-from domain.money import Asset
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason, Refused
 from ledger.beside import billing_details
-from ledger.bundle import journal
-from ledger.bundle.journal import Closing, Form, Transaction, account_name
 from projections.fleet.fleet import FLEET
 from projections.income.charges import read_charges
 from projections.income.invoices import INVOICES
@@ -57,6 +54,11 @@ BATCH_ROWS = 1_000
 
 Month = Annotated[str, Path(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$", examples=["2026-11"])]
 
+FocusVersion = Annotated[
+    Literal["1.2", "1.3"],
+    Query(alias="focus", description="Version of FOCUS; 1.3 has the provider of each charge."),
+]
+
 _running: set[str] = set()
 _lock = threading.Lock()
 
@@ -71,12 +73,15 @@ Pieces = Callable[[Connection, focus.Bill, int], Iterator[bytes]]
     problems=PROBLEMS,
     media_type="text/csv",
 )
-def export_focus_csv(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
+def export_focus_csv(
+    account_id: AccountInPath, period: Month, call: Caller, version: FocusVersion = "1.2"
+) -> Response:
+    """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as CSV."""
 
     def pieces(connection: Connection, bill: focus.Bill, last: int) -> Iterator[bytes]:
         charges = read_charges(connection, account_id, bill.first_position, last)
-        return focus.csv_pieces(focus.rows_of(bill, charges))
+        rows = focus.rows_of(bill, charges, focus.Version(version))
+        return focus.csv_pieces(rows, focus.Version(version))
 
     return _file(call, account_id, period, "focus.csv", pieces)
 
@@ -88,12 +93,15 @@ def export_focus_csv(account_id: AccountInPath, period: Month, call: Caller) -> 
     problems=PROBLEMS,
     media_type="application/vnd.apache.parquet",
 )
-def export_focus_parquet(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
+def export_focus_parquet(
+    account_id: AccountInPath, period: Month, call: Caller, version: FocusVersion = "1.2"
+) -> Response:
+    """Returns charges of a month in the columns of FOCUS 1.2 or 1.3, as Parquet."""
 
     def pieces(connection: Connection, bill: focus.Bill, last: int) -> Iterator[bytes]:
         charges = read_charges(connection, account_id, bill.first_position, last)
-        return focus.parquet_pieces(focus.rows_of(bill, charges))
+        rows = focus.rows_of(bill, charges, focus.Version(version))
+        return focus.parquet_pieces(rows, focus.Version(version))
 
     return _file(call, account_id, period, "focus.parquet", pieces)
 
@@ -106,10 +114,10 @@ def export_focus_parquet(account_id: AccountInPath, period: Month, call: Caller)
     media_type="text/x-hledger-journal",
 )
 def export_journal(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Returns the account's books of a month as an hledger journal; the rest is
-    Equity:Elsewhere.
+    """Returns the account's books of a month as an hledger journal, from the account's side, in
+    CREDIT.
     """
-    return _file(call, account_id, period, "journal", _journal)
+    return _file(call, account_id, period, "journal", account_journal.pieces)
 
 
 @resource.get(
@@ -217,19 +225,12 @@ _OWN = """
     JOIN proj_movements.holder h ON h.book = b.book JOIN public.account a ON a.id = h.account
     WHERE b.party = %(party)s
 """
-_OPENING = f"""
-    SELECT o.name, o.asset, o.side, l.balance_after FROM ({_OWN}) o CROSS JOIN LATERAL (
-        SELECT balance_after FROM proj_statements.line
-        WHERE account = o.id AND position <= %(at)s ORDER BY position DESC LIMIT 1) l
-    ORDER BY o.name
-"""  # noqa: S608 - put together from constants; every value is a parameter
 _LINES = f"""
     SELECT l.position, o.name, o.asset, o.side, l.units, l.balance_after, e.topic, e.recorded_us
     FROM ({_OWN}) o JOIN proj_statements.line l ON l.account = o.id
     JOIN public.market_events e ON e.notification_id = l.position
     WHERE l.position > %(first)s AND l.position <= %(last)s ORDER BY l.position, o.asset, o.name
 """  # noqa: S608 - as above
-ELSEWHERE = "Equity:Elsewhere"
 
 
 def _lines(connection: Connection, bill: focus.Bill, last: int) -> Iterator[tuple[Any, ...]]:
@@ -281,49 +282,3 @@ def _lines_json(connection: Connection, bill: focus.Bill, last: int) -> Iterator
             yield "".join(pieces).encode()
             pieces.clear()
     yield "".join(pieces).encode()
-
-
-def _journal(connection: Connection, bill: focus.Bill, last: int) -> Iterator[bytes]:
-    """Opening balances, then a transaction for each posting, then what every account must hold."""
-    ends = _balances(connection, bill.account_id, last)
-    opens = _balances(connection, bill.account_id, bill.first_position)
-    first_day = journal.day_of(bill.from_us)
-    title = f"tallystick: books of {bill.account_id}, positions {bill.first_position + 1} to {last}"
-    yield "".join(journal.head(Form.HLEDGER, title, ends, first_day)).encode()
-    yield f"account {ELSEWHERE}\n\n".encode()
-    for asset in Asset:
-        held = [(each.account, each.units) for each in opens if each.asset is asset and each.units]
-        if held:
-            yield _balanced(0, first_day, "opening balances", asset, held).encode()
-    last_day = first_day
-    moved: list[tuple[str, int]] = []
-    at: tuple[int, str, str, str] | None = None
-    for position, name, asset, side, units, _, topic, recorded_us in _lines(connection, bill, last):
-        last_day = journal.day_of(recorded_us)
-        here = (position, asset, last_day, topic)
-        if at is not None and here != at:
-            yield _balanced(at[0], at[2], at[3], Asset(at[1]), moved).encode()
-            moved = []
-        at = here
-        moved.append((account_name(name, side), units))
-    if at is not None:
-        yield _balanced(at[0], at[2], at[3], Asset(at[1]), moved).encode()
-    if ends:
-        yield "".join(journal.closing(Form.HLEDGER, ends, last_day)).encode()
-
-
-def _balanced(
-    position: int, day: str, topic: str, asset: Asset, moved: list[tuple[str, int]]
-) -> str:
-    """A transaction of the account's own lines, with the other side elsewhere."""
-    rest = -sum(units for _, units in moved)
-    lines = [*moved, (ELSEWHERE, rest)] if rest else moved
-    return journal.written(Form.HLEDGER, Transaction(position, day, topic, asset, tuple(lines)))
-
-
-def _balances(connection: Connection, account_id: str, at: int) -> list[Closing]:
-    rows = connection.execute(_OPENING.encode(), {"party": account_id, "at": at}).fetchall()
-    return [
-        Closing(account_name(name, side), Asset(asset), side * units)
-        for name, asset, side, units in rows
-    ]

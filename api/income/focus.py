@@ -1,4 +1,5 @@
-"""Charges in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification): CSV, Parquet.
+"""Charges in the columns of FOCUS 1.2 or 1.3 (FinOps Open Cost and Usage Specification): CSV,
+Parquet.
 
     sum(BilledCost) == what the account was charged in the month, to the micro-credit
     ListCost == ListUnitPrice x PricingQuantity, exactly, in decimals; ContractedCost likewise
@@ -8,6 +9,10 @@ without that floor, so the two may differ by less than a micro-credit. Quantitie
 can hold exactly (an hour has 3,600 seconds) are cut after twelve places, and what they cost at list
 is the product of what is written. One CREDIT is one US dollar; prices are in the virtual currency.
 Null is an empty field, never "" or 0. Columns of our own begin with `x_`.
+
+A unit that has a time in it stands without a number (UnitFormat): `GB-Hours`, never
+`3600 GB-Seconds`. Where the tariff prices so many of a unit that no name of the specification holds
+exactly, the charge is priced by the credit, and what was consumed stands beside it.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, localcontext
+from enum import StrEnum
 from itertools import islice
 from typing import Any
 
@@ -87,11 +93,32 @@ COLUMNS: dict[str, str] = {
     "x_FactType": TEXT,
     "x_MarketPosition": POSITION,
 }
-"""Every column, in the order of the file, and what it holds."""
+"""Every column of 1.2, in the order of the file, and what it holds."""
+
+COLUMNS_1_3 = dict(
+    sorted({**COLUMNS, "HostProviderName": TEXT, "ServiceProviderName": TEXT}.items())
+)
+"""1.3 adds the market, which sells, and the provider on whose machine it ran. Its other new columns
+are of split costs and contract commitments, and a file is without what its provider has not.
+"""
+
+
+class Version(StrEnum):
+    """Of the specification."""
+
+    V1_2 = "1.2"
+    V1_3 = "1.3"
+
+
+VERSIONS = {Version.V1_2: COLUMNS, Version.V1_3: COLUMNS_1_3}
 
 Row = dict[str, Any]
 
 _UNITS = {"core-second": "Core-Seconds", "GB-second": "GB-Seconds", "byte": "B"}
+_TIMES = {1: "Seconds", 60: "Minutes", 3_600: "Hours", 86_400: "Days", 2_592_000: "Months"}
+"""Seconds of a unit of time; a month is 30 days, as tariffs price it."""
+_SIZES = {1_000**power: f"{letter}B" for power, letter in enumerate(("", "K", "M", "G", "T", "P"))}
+_SIZES |= {1_024**power: f"{letter}iB" for power, letter in enumerate("KMGTP", start=1)}
 VOLUMES = ("Storage", "Other (Storage)", "Volumes")
 _RESOURCE_SERVICE = {
     "cpu": ("Compute", "Other (Compute)", "CPU"),
@@ -135,10 +162,14 @@ class _Priced:
     is_correction: bool = False
 
 
-def rows_of(bill: Bill, charges: Iterable[Charge]) -> Iterator[Row]:
-    """The rows of a file, in the order of the charges; every column is there."""
+def rows_of(
+    bill: Bill, charges: Iterable[Charge], version: Version = Version.V1_2
+) -> Iterator[Row]:
+    """The rows of a file, in the order of the charges; every column of the version is there."""
+    columns = VERSIONS[version]
     for charge in charges:
-        yield _row(bill, charge)
+        row = _row(bill, charge)
+        yield {name: row[name] for name in columns}
 
 
 def _row(bill: Bill, charge: Charge) -> Row:
@@ -146,7 +177,6 @@ def _row(bill: Bill, charge: Charge) -> Row:
     paid = _credits(charge.units)
     price = None if priced.price is None else _credits(priced.price)
     cost = paid if price is None or priced.quantity is None else _times(price, priced.quantity)
-    service_category, service_subcategory, service = priced.service
     body = charge.body
     row: Row = {
         "BilledCost": paid,
@@ -166,6 +196,7 @@ def _row(bill: Bill, charge: Charge) -> Row:
         "ContractedCost": cost,
         "ContractedUnitPrice": price,
         "EffectiveCost": paid,
+        "HostProviderName": charge.provider_id or bill.issuer_name,
         "InvoiceId": charge.credit_note if _is_given_back(charge) else bill.invoice_number,
         "InvoiceIssuerName": bill.issuer_name,
         "ListCost": cost,
@@ -184,9 +215,10 @@ def _row(bill: Bill, charge: Charge) -> Row:
         "ResourceId": None if priced.resource is None else priced.resource[0],
         "ResourceName": None,
         "ResourceType": None if priced.resource is None else priced.resource[1],
-        "ServiceCategory": service_category,
-        "ServiceName": service,
-        "ServiceSubcategory": service_subcategory,
+        "ServiceCategory": priced.service[0],
+        "ServiceName": priced.service[2],
+        "ServiceProviderName": bill.issuer_name,
+        "ServiceSubcategory": priced.service[1],
         "SkuId": priced.sku,
         "SkuMeter": priced.meter,
         "SkuPriceDetails": None,
@@ -199,7 +231,7 @@ def _row(bill: Bill, charge: Charge) -> Row:
         "x_FactType": charge.topic,
         "x_MarketPosition": charge.position,
     }
-    assert row.keys() == COLUMNS.keys()
+    assert row.keys() == COLUMNS_1_3.keys()
     return row
 
 
@@ -284,23 +316,21 @@ def _resources(bill: Bill, charge: Charge) -> _Priced:
     del bill
     body = charge.body
     rate, meter = body["rate"], body["meter"]
-    per, unit = int(rate["per"]), _UNITS[body["unit"]]
     consumed = int(body["quantity_new"])
-    service_category, subcategory, name = _RESOURCE_SERVICE[meter]
-    return _Priced(
+    name = _RESOURCE_SERVICE[meter][2]
+    return _metered(
+        charge,
+        rate,
         category="Usage",
         frequency="Usage-Based",
-        service=(service_category, subcategory, name),
+        service=_RESOURCE_SERVICE[meter],
         description=f"{name} of lease {body['lease_id']}",
         start_us=charge.recorded_us,
         end_us=charge.recorded_us + 1,
         sku=f"resource-{meter}",
-        meter=name,
-        price=int(rate["price"]["units"]),
-        quantity=_scaled(consumed * 10**QUANTITY_PLACES // per, QUANTITY_PLACES),
-        unit=unit if per == 1 else f"{per} {unit}",
+        quantity=_scaled(consumed * 10**QUANTITY_PLACES // int(rate["per"]), QUANTITY_PLACES),
         consumed=Decimal(consumed),
-        consumed_unit=unit,
+        consumed_unit=_UNITS[body["unit"]],
         resource=(body["lease_id"], "GPU lease"),
     )
 
@@ -312,7 +342,9 @@ def _volume(bill: Bill, charge: Charge) -> _Priced:
     rate, whole, until_us = body["rate"], int(body["charge_new"]["units"]), int(body["until_us"])
     elapsed_us, size_gib, per = int(body["elapsed_us_new"]), int(body["size_gib"]), int(rate["per"])
     byte_us = size_gib * BYTES_PER_GIB * elapsed_us * 10**QUANTITY_PLACES * charge.units
-    return _Priced(
+    return _metered(
+        charge,
+        rate,
         category="Usage",
         frequency="Usage-Based",
         service=VOLUMES,
@@ -320,14 +352,32 @@ def _volume(bill: Bill, charge: Charge) -> _Priced:
         start_us=until_us - elapsed_us,
         end_us=until_us,
         sku="volume",
-        meter="Volumes",
-        price=int(rate["price"]["units"]),
         quantity=_scaled(byte_us // (BYTE_US_PER_GB_SECOND * per * whole), QUANTITY_PLACES),
-        unit=f"{per} GB-Seconds",
         consumed=_scaled(byte_us // (BYTE_US_PER_GB_SECOND * whole), QUANTITY_PLACES),
         consumed_unit="GB-Seconds",
         resource=(body["volume_id"], "Volume"),
     )
+
+
+def _metered(charge: Charge, rate: dict[str, Any], *, quantity: Decimal, **told: Any) -> _Priced:
+    """What has a price for `per` of its unit: in the specification's name for so many, else by the
+    credit.
+    """
+    meter, unit = told["service"][2], pricing_unit(told["consumed_unit"], int(rate["per"]))
+    if unit is None:
+        return _Priced(
+            **told, meter=meter, price=1_000_000, quantity=_credits(charge.units), unit="Credits"
+        )
+    price = int(rate["price"]["units"])
+    return _Priced(**told, meter=meter, price=price, quantity=quantity, unit=unit)
+
+
+def pricing_unit(base: str, per: int) -> str | None:
+    """The name of so many of a unit: 3,600 `GB-Seconds` are `GB-Hours`. None: there is none."""
+    if base == "B":
+        return _SIZES.get(per, f"{per} B")
+    what, _, _ = base.partition("-")
+    return f"{what}-{_TIMES[per]}" if per in _TIMES else None
 
 
 def _storage_node(bill: Bill, charge: Charge) -> _Priced:
@@ -453,11 +503,11 @@ def decimal_text(number: Decimal) -> str:
 # --- files -------------------------------------------------------------------------------------
 
 
-def csv_pieces(rows: Iterable[Row]) -> Iterator[bytes]:
+def csv_pieces(rows: Iterable[Row], version: Version = Version.V1_2) -> Iterator[bytes]:
     """RFC 4180 with a head, a batch of rows at a time; null is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(VERSIONS[version])
     rest = iter(rows)
     while True:
         batch = list(islice(rest, BATCH_ROWS))
@@ -476,7 +526,7 @@ def _csv(value: Any) -> Any:
     return decimal_text(value) if isinstance(value, Decimal) else value
 
 
-def parquet_pieces(rows: Iterable[Row]) -> Iterator[bytes]:
+def parquet_pieces(rows: Iterable[Row], version: Version = Version.V1_2) -> Iterator[bytes]:
     """A Parquet file, a row group at a time: decimals of 38 digits, times of UTC."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -487,16 +537,17 @@ def parquet_pieces(rows: Iterable[Row]) -> Iterator[bytes]:
         TIME: pa.timestamp("ms", tz="UTC"),
         POSITION: pa.int64(),
     }
-    schema = pa.schema([pa.field(name, types[kind]) for name, kind in COLUMNS.items()])
+    columns = VERSIONS[version]
+    schema = pa.schema([pa.field(name, types[kind]) for name, kind in columns.items()])
     sink = _Pieces()
     rest = iter(rows)
     with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, compression="zstd") as writer:
         while batch := list(islice(rest, BATCH_ROWS)):
-            columns = [
+            told = [
                 pa.array([_parquet(kind, row[name]) for row in batch], types[kind])
-                for name, kind in COLUMNS.items()
+                for name, kind in columns.items()
             ]
-            writer.write_batch(pa.record_batch(columns, schema=schema))
+            writer.write_batch(pa.record_batch(told, schema=schema))
             yield sink.take()
     yield sink.take()
 

@@ -1,8 +1,9 @@
-"""Makes the written part of `tallystick_client` from the OpenAPI document: `forms` and `client`.
+"""Makes the written part of `tallystick_client` from the OpenAPI document: `forms`, `client` and
+`async_client`.
 
-One TypedDict per schema, one method per operation, nothing clever. Not a general generator: it
-knows the shapes our own document uses and stops at any other. How a call is made is written by hand
-in `tallystick_client/calls.py`.
+One TypedDict per schema, one method per operation, one iterator per list, nothing clever. Not a
+general generator: it knows the shapes our own document uses and stops at any other. How a call is
+made is written by hand in `tallystick_client/calls.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Schema = Mapping[str, Any]
@@ -26,25 +28,52 @@ from typing import Any, Literal, NotRequired, TypedDict
 '''
 
 CLIENT_HEAD = '''\
-"""The operations of the REST API. Written by `python -m api.openapi.write`: do not edit.
+"""The REST API's operations{of}. Written by `python -m api.openapi.write`: do not edit.
 
-Every method is one operation of docs/reference/openapi.json. Refusals are raised as `ApiProblem`;
-switch on its `code`.
+Every method is one operation of docs/reference/openapi.json, and `iter_...` reads a list to its
+end. Refusals are raised as `ApiProblem`; switch on its `code`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from tallystick_client.calls import Calls, at
+from tallystick_client.calls import {calls}, at, {items}
 
 if TYPE_CHECKING:
+    from collections.abc import {iterator}
+
     from tallystick_client import forms
 
 
-class Client(Calls):
-    """Every operation of the API."""
+class {name}({calls}):
+    """Every operation of the API{of}."""
 '''
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One of the two clients: what its words are."""
+
+    name: str
+    calls: str
+    items: str
+    iterator: str
+    of: str = ""
+    define: str = "def"
+    wait: str = ""
+
+
+SYNC = Kind("Client", "Calls", "items", "Iterator")
+ASYNC = Kind(
+    "AsyncClient",
+    "AsyncCalls",
+    "items_async",
+    "AsyncIterator",
+    of=" for asyncio",
+    define="async def",
+    wait="await ",
+)
 
 
 def forms(document: Schema) -> str:
@@ -55,9 +84,16 @@ def forms(document: Schema) -> str:
     )
 
 
-def client(document: Schema) -> str:
-    """The source of `Client`. The same document gives the same bytes."""
-    return CLIENT_HEAD + "".join(_method(*one) for one in _operations(document))
+def client(document: Schema, kind: Kind) -> str:
+    """The source of a client. The same document gives the same bytes."""
+    told = {name: getattr(kind, name) for name in ("name", "calls", "items", "iterator", "of")}
+    text = CLIENT_HEAD.format(**told)
+    for method, path, operation in _operations(document):
+        text += _method(kind, method, path, operation)
+        item = _item_type(document, operation)
+        if item is not None:
+            text += _iterator(kind, operation, item)
+    return text
 
 
 _JSON = "application/json"
@@ -136,23 +172,14 @@ def _doc(text: str, indent: int) -> str:
 # --- operations ------------------------------------------------------------------------------
 
 
-def _method(method: str, path: str, operation: Schema) -> str:
+def _method(kind: Kind, method: str, path: str, operation: Schema) -> str:
     parameters = operation.get("parameters", ())
     in_path = [one["name"] for one in parameters if one["in"] == "path"]
     in_query = [one for one in parameters if one["in"] == "query"]
     records = any(one["name"] == "Idempotency-Key" for one in parameters)
     body = _body_type(operation)
-    arguments = ["self", *(f"{name}: {_of(parameters, name)}" for name in in_path)]
-    arguments += [f"body: {body}"] if body else []
-    by_name = [f"{_name(one['name'])}: {_of_query(one)}" for one in in_query]
-    guarded = any(one["name"] == "If-Match" for one in parameters)
-    by_name += ["if_match: str"] if guarded else []
-    by_name += ["idempotency_key: str | None = None"] if records else []
-    arguments += ["*", *by_name] if by_name else []
     answer = _answer_type(operation)
-    signature = f"    def {operation['operationId']}(\n"
-    signature += "".join(f"        {argument},\n" for argument in arguments)
-    signature += f"    ) -> {answer}:\n"
+    signature = _signature(kind.define, operation["operationId"], _arguments(operation), answer)
     doc = _doc(operation["summary"] + ".", 8)
     passed = [f'"{method}"', _path(path, in_path)]
     if in_query:
@@ -161,12 +188,61 @@ def _method(method: str, path: str, operation: Schema) -> str:
     passed += ["body=body"] if body else []
     media_type = _media_type(operation) if body else _JSON
     passed += [f'media_type="{media_type}"'] if media_type != _JSON else []
-    passed += ["if_match=if_match"] if guarded else []
+    passed += ["if_match=if_match"] if _is_guarded(operation) else []
     passed += ["idempotency_key=idempotency_key", "records=True"] if records else []
     call = "".join(f"            {each},\n" for each in passed)
-    return f"\n{signature}{doc}        found = self._call(\n{call}        )\n" + (
+    return f"\n{signature}{doc}        found = {kind.wait}self._call(\n{call}        )\n" + (
         f'        return cast("{answer}", found)\n'
     )
+
+
+def _iterator(kind: Kind, operation: Schema, item: str) -> str:
+    """`iter_leases` of `list_leases`: the same arguments, every item in turn."""
+    name = operation["operationId"]
+    of = name.removeprefix("list_").removeprefix("read_").removeprefix("search_")
+    parameters = operation.get("parameters", ())
+    passed = [one["name"] for one in parameters if one["in"] == "path"]
+    queries = [_name(one["name"]) for one in parameters if one["in"] == "query"]
+    passed += ["cursor=at_cursor" if each == "cursor" else f"{each}={each}" for each in queries]
+    answer = f"{kind.iterator}[{item}]"
+    signature = _signature("def", f"iter_{of}", _arguments(operation), answer)
+    doc = f'        """Every item of `{name}` from `cursor` on, `limit` at a time."""\n'
+    call = f"self.{name}({', '.join(passed)})"
+    return f"\n{signature}{doc}        return {kind.items}(lambda at_cursor: {call}, cursor)\n"
+
+
+def _signature(define: str, name: str, arguments: list[str], answer: str) -> str:
+    told = "".join(f"        {argument},\n" for argument in arguments)
+    return f"    {define} {name}(\n{told}    ) -> {answer}:\n"
+
+
+def _arguments(operation: Schema) -> list[str]:
+    parameters = operation.get("parameters", ())
+    in_path = [one["name"] for one in parameters if one["in"] == "path"]
+    in_query = [one for one in parameters if one["in"] == "query"]
+    body = _body_type(operation)
+    arguments = ["self", *(f"{name}: {_of(parameters, name)}" for name in in_path)]
+    arguments += [f"body: {body}"] if body else []
+    by_name = [f"{_name(one['name'])}: {_of_query(one)}" for one in in_query]
+    by_name += ["if_match: str"] if _is_guarded(operation) else []
+    records = any(one["name"] == "Idempotency-Key" for one in parameters)
+    by_name += ["idempotency_key: str | None = None"] if records else []
+    return [*arguments, "*", *by_name] if by_name else arguments
+
+
+def _is_guarded(operation: Schema) -> bool:
+    return any(one["name"] == "If-Match" for one in operation.get("parameters", ()))
+
+
+def _item_type(document: Schema, operation: Schema) -> str | None:
+    """What a list is of; None for an operation that is no list with a cursor."""
+    if not any(one["name"] == "cursor" for one in operation.get("parameters", ())):
+        return None
+    form = _answer_type(operation).removeprefix("forms.")
+    properties = document["components"]["schemas"][form]["properties"]
+    if not {"data", "has_more", "next_cursor"} <= properties.keys():
+        return None
+    return _type(properties["data"]["items"], "forms.")
 
 
 def _path(path: str, names: list[str]) -> str:

@@ -33,7 +33,8 @@ def client_texts() -> dict[Path, str]:
     document = json.loads(document_text())
     made = {
         "forms.py": client_generator.forms(document),
-        "client.py": client_generator.client(document),
+        "client.py": client_generator.client(document, client_generator.SYNC),
+        "async_client.py": client_generator.client(document, client_generator.ASYNC),
     }
     return {CLIENT / name: _formatted(CLIENT / name, source) for name, source in made.items()}
 

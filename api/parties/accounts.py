@@ -90,10 +90,13 @@ class AccountRequest(RequestModel):
 
 
 class AccountAnswer(AnswerModel):
+    """`unverified`: it signed itself up, and the operator has not verified it."""
+
     account_id: AccountId
     kind: Literal["operator", "party", "client", "auditor"]
     opened_at: Told_at
     closed_at: Told_at | None = None
+    unverified: bool | None = None
     position: Position | None = None
 
 
@@ -185,6 +188,7 @@ def _account(row: access.Account) -> AccountAnswer:
         kind=kind,
         opened_at=moment(row.at_us),
         closed_at=moment_or_none(row.closed_at_us),
+        unverified=row.is_unverified or None,
     )
 
 

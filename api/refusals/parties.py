@@ -163,6 +163,12 @@ SENTENCES: dict[Reason, Sentence] = {
         "The account cannot be closed, because something of it is still open or has a balance. "
         "End it first.",
     ),
+    PartiesReason.ACCOUNT_UNVERIFIED: sentence(
+        FORBIDDEN,
+        "The account[ {account_id:text}] signed itself up, and until money arrives on it, or the "
+        "operator verifies it, it can only read and pay in. Pay in with `tallystick payment "
+        "create`, or ask the operator for `tallystick account verify`.",
+    ),
     PartiesReason.MEMBER_UNKNOWN: sentence(
         NOT_FOUND,
         "The account has no member[ {member_id:text}]. Check the id, or add the member first.",

@@ -226,8 +226,11 @@ def accounts_for(facts: int, hours: int = HOURS) -> int:
     return max(1, round(facts / each))
 
 
-def _write(connection: Connection, facts: int, key: str, hours: int) -> int:
-    writer, chunk = Writer(connection), []
+def write_log(
+    connection: Connection, facts: int, key: str, hours: int, blinding_key: bytes | None = None
+) -> int:
+    """Append a market of about so many facts; the position of the last one."""
+    writer, chunk = Writer(connection, blinding_key), []
     for told in market(accounts_for(facts, hours), key, hours):
         chunk.append(told)
         if len(chunk) == CHUNK:
@@ -283,7 +286,7 @@ class _Log:
         self.key = keys.new(live=False)
         with psycopg.connect(self.uri, autocommit=True) as connection:
             began = time.perf_counter()
-            self.head = _write(connection, facts, self.key, hours)
+            self.head = write_log(connection, facts, self.key, hours)
             written = time.perf_counter() - began
             rates = {each.name: _built(connection, each) for each in (ACCESS, MOVEMENTS)}
             connection.execute("VACUUM ANALYZE")

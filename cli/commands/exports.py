@@ -125,6 +125,13 @@ class FocusFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class FocusVersion(StrEnum):
+    """Versions of the specification that a server writes."""
+
+    V1_2 = "1.2"
+    V1_3 = "1.3"
+
+
 class LinesFormat(StrEnum):
     """Forms of an account's own lines."""
 
@@ -144,10 +151,13 @@ def focus(
     month: Month,
     output: Output,
     form: Annotated[FocusFormat, typer.Option("--format", help="Form.")] = FocusFormat.CSV,
+    version: Annotated[
+        FocusVersion, typer.Option("--focus", help="Version of FOCUS; 1.3 names providers too.")
+    ] = FocusVersion.V1_2,
 ) -> None:
-    """Write an account's charges of a month in the columns of FOCUS 1.2."""
-    told = {"account_id": account_id, "period": month, "format": form.value}
-    _download(remote, account_id, f"{month}.{form}", output, told)
+    """Write an account's charges of a month in the columns of FOCUS 1.2 or 1.3."""
+    told = {"account_id": account_id, "period": month, "format": form.value, "focus": version.value}
+    _download(remote, account_id, f"{month}.{form}", output, told, query=f"?focus={version}")
 
 
 @app.command(epilog="Example: tallystick export lines acct_1f0c... 2026-11 --output lines.csv")
@@ -170,10 +180,16 @@ def lines(
 
 
 def _download(
-    remote: Remote, account_id: str, name: str, output: Path, told: dict[str, Any]
+    remote: Remote,
+    account_id: str,
+    name: str,
+    output: Path,
+    told: dict[str, Any],
+    *,
+    query: str = "",
 ) -> None:
     """One file of a server into a new file, a piece at a time."""
-    path = f"/v1/accounts/{quote(account_id, safe='')}/statements/{quote(name)}"
+    path = f"/v1/accounts/{quote(account_id, safe='')}/statements/{quote(name)}{query}"
     with sink(output) as into, progress() as step:
 
         def fetch(client: Any) -> None:

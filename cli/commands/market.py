@@ -5,6 +5,7 @@ Thin clients of the API.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,6 +18,7 @@ from cli.work_options import Share, words_of
 
 if TYPE_CHECKING:
     from tallystick_client.forms import (
+        AccountInvitationRequest,
         AccountPlanRequest,
         DepositRequest,
         JobQuoteRequest,
@@ -79,6 +81,47 @@ def create_account(
     note("The key is not kept anywhere: give it to its owner now.")
 
 
+@account.command("invite", epilog="Example: tallystick account invite --kind party")
+@records
+def invite_account(
+    remote: Remote,
+    kind: Annotated[AccountKind, typer.Option(help="Kind of account.")] = "party",
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="The code works until then; default: 24 h, at most 7 d."),
+    ] = None,
+) -> None:
+    """Open an account and print a code for its owner, once; you never see the key (operator)."""
+    body: AccountInvitationRequest = {"kind": kind}
+    if until is not None:
+        body["expires_at"] = until
+    told = remote.ask(lambda c: c.invite_account(body, idempotency_key=remote.key))
+    remote.tell(told, facts({**told, "scopes": ",".join(told["scopes"])}))
+    note("Hand the code to the owner, who runs: tallystick member join CODE")
+
+
+@account.command("sign-up", epilog="Example: tallystick account sign-up --url https://the.server")
+@records
+def sign_up(remote: Remote) -> None:
+    """Open an account of your own and print its API key, once, where a market lets you.
+
+    It can read and pay in, and does everything once money arrived on it, or the operator verified
+    it. An account that gets neither is closed after 14 days.
+    """
+    nonce = secrets.token_urlsafe(32)
+    told = remote.ask(lambda c: c.sign_up({"nonce": nonce}, idempotency_key=remote.key))
+    remote.tell(told, facts({**told, "scopes": ",".join(told["scopes"])}))
+    note("The key is not kept anywhere: store it now. Then: tallystick payment create ACCOUNT 25")
+
+
+@account.command("verify", epilog="Example: tallystick account verify acct_1f0c...")
+@records
+def verify_account(remote: Remote, account_id: AccountId) -> None:
+    """Verify an account that signed itself up, because you know its owner (operator)."""
+    told = remote.ask(lambda c: c.verify_account(account_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
 @account.command("list", epilog="Example: tallystick account list --json")
 @lists(IN_ORDER)
 def list_accounts(remote: Remote) -> None:
@@ -96,7 +139,7 @@ def show_account(remote: Remote, account_id: OwnAccount = None) -> None:
     balances = remote.ask(lambda c: c.read_balances(who))
     told = {**found, "balances": balances["data"], "position": balances["position"]}
     rows = [{"book": row["part"], "balance": amount(row["balance"])} for row in balances["data"]]
-    names = ("account_id", "kind", "opened_at", "closed_at")
+    names = ("account_id", "kind", "opened_at", "closed_at", "unverified")
     shown = facts({name: told[name] for name in names if name in told})
     remote.tell(told, [*shown, *columns(rows, ("book", "balance"))])
 

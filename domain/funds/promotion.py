@@ -28,6 +28,7 @@ from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, credit
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.parties.sign_up import verified_account
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
@@ -188,12 +189,12 @@ def decide_grant(command: GrantPromotion, world: World) -> list[Change]:
     """A program's grants to one account have one priority and one expiry, or none could say which
     of them a unit that comes back belongs to.
 
-    Raises Refused: PROMOTION_UNKNOWN, ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, PROMOTION_ENDED,
-    PROMOTION_TERMS, COUNT_OUT_OF_RANGE, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE,
+    Raises Refused: PROMOTION_UNKNOWN, ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, ACCOUNT_UNVERIFIED,
+    PROMOTION_ENDED, PROMOTION_TERMS, COUNT_OUT_OF_RANGE, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE,
     PROMOTION_FUND_SHORT.
     """
     existing_promotion(world, command.program)
-    open_account(world, command.account_id)
+    verified_account(world, command.account_id)
     funding = funding_of(world, command.account_id)
     present = funding.promotion(command.program)
     is_over = present is not None and not present.is_live(command.at_us)

@@ -11,5 +11,6 @@ __all__ = (
     "plan",
     "reasons",
     "registry",
+    "sign_up",
     "webhook",
 )

@@ -25,7 +25,7 @@ from domain.stream import Change, Stream, World
 class AccountOpened:
     account_id: str
     kind: str  # "operator" (one), "party" (renters and providers alike), "client", "auditor"
-    opened_by: str  # member or key id of whoever asked
+    opened_by: str  # member or key id of whoever asked, or SIGN_UP
     at_us: int
 
 
@@ -71,7 +71,7 @@ class MemberInvited:
     scopes: tuple[str, ...]
     key_expires_at_us: int | None
     expires_at_us: int
-    by_key_id: str  # the invitation ends with this key
+    by_key_id: str  # the invitation ends with this key; BY_OPERATOR: a new account's first one
     by: str
     at_us: int
 
@@ -152,6 +152,20 @@ class AccountClosed:
     by: str
     at_us: int
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountVerified:
+    """The operator knows who is behind an account that signed itself up."""
+
+    account_id: str
+    by: str
+    at_us: int
+
+
+SIGN_UP = "sign-up"
+"""Stands in `opened_by` of an account that nobody of the market opened."""
+BY_OPERATOR = ""
+"""Stands in `by_key_id` of the invitation with which the owner of a new account begins."""
 
 # Commands.
 
@@ -308,6 +322,8 @@ class Wallet:
 @dataclass(frozen=True, slots=True)
 class AccountState:
     kind: str = ""
+    opened_by: str = ""
+    verified_at_us: int | None = None  # by the operator, where it signed itself up
     members: dict[str, str] = field(default_factory=dict)  # member id -> role
     keys: dict[str, ApiKey] = field(default_factory=dict)  # key id -> key
     invitations: dict[str, Invitation] = field(default_factory=dict)  # neither used nor withdrawn
@@ -317,6 +333,11 @@ class AccountState:
     @property
     def exists(self) -> bool:
         return self.kind != ""
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether nobody of the market knows who is behind it."""
+        return self.opened_by == SIGN_UP and self.verified_at_us is None
 
     @property
     def is_closed(self) -> bool:
@@ -373,6 +394,7 @@ AccountFact: TypeAlias = (
     | ApiKeyIssued
     | ApiKeyRevoked
     | WalletLinked
+    | AccountVerified
     | AccountClosed
 )
 
@@ -380,7 +402,7 @@ AccountFact: TypeAlias = (
 def evolve(state: AccountState, fact: AccountFact) -> AccountState:
     match fact:
         case AccountOpened():
-            return replace(state, kind=fact.kind)
+            return replace(state, kind=fact.kind, opened_by=fact.opened_by)
         case MemberAdded():
             return replace(state, members={**state.members, fact.member_id: fact.role})
         case MemberRemoved():
@@ -415,6 +437,8 @@ def evolve(state: AccountState, fact: AccountFact) -> AccountState:
         case WalletLinked():
             linked = Wallet(fact.address, fact.effective_at_us)
             return replace(state, wallets=(*state.wallets, linked))
+        case AccountVerified():
+            return replace(state, verified_at_us=fact.at_us)
         case AccountClosed():
             ended = {key_id: key.ended(fact.at_us) for key_id, key in state.keys.items()}
             return replace(state, keys=ended, closed_at_us=fact.at_us)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.parties.account import (
+    BY_OPERATOR,
     ROLES,
     AccountState,
     ApiKey,
@@ -31,7 +32,9 @@ from domain.parties.account import (
     MemberInvited,
     MemberRemoved,
     MemberRoleChanged,
+    OpenAccount,
     account_stream,
+    decide_open,
     open_account,
     require_scopes,
 )
@@ -65,6 +68,21 @@ class InviteMember:
     key_expires_at_us: int | None  # None: as the inviter's key
     expires_at_us: int
     by_key_id: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InviteOwner:
+    """A new account whose owner gets the first key by a code: the operator never sees the key."""
+
+    account_id: str
+    kind: str  # any of ACCOUNT_KINDS but "operator"
+    owner_member_id: str
+    invitation_id: str
+    code_sha256: str
+    scopes: tuple[str, ...]
+    expires_at_us: int
+    by: str
     at_us: int
 
 
@@ -127,11 +145,7 @@ def decide_invite(command: InviteMember, world: World) -> list[Change]:
         raise Refused(PartiesReason.MEMBER_EXISTS, member_id=command.member_id, role=present)
     require_scopes(state.kind, command.role, command.scopes)
     key_ends_us = require_within(state, by, command.scopes, command.key_expires_at_us)
-    span_us = command.expires_at_us - command.at_us
-    if not 0 < span_us <= INVITATION_US_MAX:
-        raise Refused(
-            PartiesReason.COUNT_OUT_OF_RANGE, invitation_us=span_us, at_most=INVITATION_US_MAX
-        )
+    _require_span(command.expires_at_us - command.at_us)
     live = [one for one in state.invitations.values() if one.expires_at_us > command.at_us]
     if len(live) >= INVITATIONS_MAX:
         raise Refused(
@@ -151,6 +165,40 @@ def decide_invite(command: InviteMember, world: World) -> list[Change]:
         at_us=command.at_us,
     )
     return [Change(account_stream(command.account_id), invited)]
+
+
+def decide_invite_owner(command: InviteOwner, world: World) -> list[Change]:
+    """The account is there from now on, and opens to the code alone.
+
+    Raises Refused: NOT_PERMITTED, ACCOUNT_EXISTS, SCOPE_UNKNOWN, ROLE_LACKS_SCOPE,
+    COUNT_OUT_OF_RANGE.
+    """
+    opening = decide_open(
+        OpenAccount(
+            account_id=command.account_id,
+            kind=command.kind,
+            opened_by=command.by,
+            owner_member_id=command.owner_member_id,
+            at_us=command.at_us,
+        ),
+        world,
+    )
+    require_scopes(command.kind, "owner", command.scopes)
+    _require_span(command.expires_at_us - command.at_us)
+    invited = MemberInvited(
+        account_id=command.account_id,
+        invitation_id=command.invitation_id,
+        code_sha256=command.code_sha256,
+        member_id=command.owner_member_id,
+        role="owner",
+        scopes=command.scopes,
+        key_expires_at_us=None,
+        expires_at_us=command.expires_at_us,
+        by_key_id=BY_OPERATOR,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [*opening, Change(account_stream(command.account_id), invited)]
 
 
 def decide_withdraw(command: WithdrawInvitation, world: World) -> list[Change]:
@@ -178,6 +226,8 @@ def decide_redeem(command: RedeemInvitation, world: World) -> list[Change]:
     """
     state = open_account(world, command.account_id)
     found = _invitation(state, command.code_sha256)
+    if found.by_key_id == BY_OPERATOR:
+        return _first_of_owner(state, found, command)
     inviter = _inviter(state, found, command.at_us)
     joining = list[Change]()
     if found.member_id in state.members:
@@ -263,6 +313,44 @@ def decide_remove_member(command: RemoveMember, world: World) -> list[Change]:
     ]
 
 
+def _first_of_owner(
+    state: AccountState, found: Invitation, command: RedeemInvitation
+) -> list[Change]:
+    """The first key of an account, for its owner: only while the account has never had a key.
+
+    Raises Refused: INVITATION_ENDED, DUPLICATE_ID.
+    """
+    if found.expires_at_us <= command.at_us or state.keys:
+        raise Refused(PartiesReason.INVITATION_ENDED, invitation_id=found.invitation_id)
+    issued = ApiKeyIssued(
+        account_id=command.account_id,
+        key_id=command.key_id,
+        key_sha256=command.key_sha256,
+        member_id=found.member_id,
+        scopes=found.scopes,
+        expires_at_us=None,
+        by_key_id=None,
+        succeeds=None,
+        at_us=command.at_us,
+    )
+    redeemed = InvitationRedeemed(
+        account_id=command.account_id,
+        invitation_id=found.invitation_id,
+        key_id=command.key_id,
+        at_us=command.at_us,
+    )
+    used = Change(account_stream(command.account_id), redeemed)
+    return [used, *issuing(state, issued)]
+
+
+def _require_span(span_us: int) -> None:
+    """How long a code waits. Raises Refused: COUNT_OUT_OF_RANGE."""
+    if not 0 < span_us <= INVITATION_US_MAX:
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, invitation_us=span_us, at_most=INVITATION_US_MAX
+        )
+
+
 def _require_role(role: str) -> None:
     if role not in ROLES:
         raise Refused(PartiesReason.ROLE_UNKNOWN, role=role, allowed=ROLES)
@@ -334,6 +422,7 @@ STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {}
 
 DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
     InviteMember: decide_invite,
+    InviteOwner: decide_invite_owner,
     WithdrawInvitation: decide_withdraw,
     RedeemInvitation: decide_redeem,
     ChangeRole: decide_change_role,

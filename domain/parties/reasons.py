@@ -17,6 +17,7 @@ class PartiesReason(Reason):
     ACCOUNT_EXISTS = "account_exists"
     ACCOUNT_CLOSED = "account_closed"
     ACCOUNT_NOT_EMPTY = "account_not_empty"
+    ACCOUNT_UNVERIFIED = "account_unverified"
     MEMBER_UNKNOWN = "member_unknown"
     MEMBER_EXISTS = "member_exists"
     ROLE_UNKNOWN = "role_unknown"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.parties import account, api_key, client, counterparty, member, plan, webhook
+from domain.parties import account, api_key, client, counterparty, member, plan, sign_up, webhook
 
-FILES = (account, api_key, member, client, counterparty, plan, webhook)
+FILES = (account, api_key, member, sign_up, client, counterparty, plan, webhook)
 FACTS: dict[str, type[Any]] = {
     "account.opened.v1": account.AccountOpened,
     "account.member_added.v1": account.MemberAdded,
@@ -18,6 +18,7 @@ FACTS: dict[str, type[Any]] = {
     "account.api_key_issued.v1": account.ApiKeyIssued,
     "account.api_key_revoked.v1": account.ApiKeyRevoked,
     "account.wallet_linked.v1": account.WalletLinked,
+    "account.verified.v1": account.AccountVerified,
     "account.closed.v1": account.AccountClosed,
     "account.wallet_claimed.v1": account.WalletClaimed,
     "account.plan_set.v1": plan.AccountPlanSet,

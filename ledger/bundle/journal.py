@@ -103,10 +103,11 @@ def account_name(name: str, side: int) -> str:
         root = "Equity"
     else:
         root = "Assets" if side == DEBIT else "Liabilities"
-    return ":".join([root, *map(_part, name.split(":"))])
+    return ":".join([root, *map(part_name, name.split(":"))])
 
 
-def _part(part: str) -> str:
+def part_name(part: str) -> str:
+    """One part of a name, as both tools can write it: `promo_1` is `Promo-1`."""
     written = _escape(part)
     first = part[:1]
     if "a" <= first <= "z":

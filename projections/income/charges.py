@@ -41,6 +41,7 @@ class Charge:
     region_id: str | None
     region_name: str | None
     credit_note: str | None = None
+    provider_id: str | None = None
 
 
 _CHARGES = """
@@ -51,7 +52,7 @@ _CHARGES = """
             SELECT d.number FROM proj_invoices.document d WHERE d.account_id = %(party)s
                 AND d.cause = 'adjustment:' ||
                     (convert_from(e.state, 'UTF8')::json->>'adjustment_id')
-            ORDER BY d.position LIMIT 1) AS credit_note
+            ORDER BY d.position LIMIT 1) AS credit_note, l.provider_id
     FROM (
         SELECT m.position, m.kind,
             -sum(CASE b.part WHEN 'owed' THEN -m.change ELSE m.change END)::bigint AS units

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from domain.parties.account import effective_scopes
+from domain.parties.account import SIGN_UP, effective_scopes
 from projections import read
 from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
@@ -17,7 +17,9 @@ from projections.runner import Connection, Projection, Rule
 _TABLES = """
     CREATE TABLE own.account (
         account_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, opened_by text NOT NULL,
-        at_us bigint NOT NULL, closed_at_us bigint, position bigint NOT NULL);
+        at_us bigint NOT NULL, closed_at_us bigint, position bigint NOT NULL,
+        verified_at_us bigint);
+    COMMENT ON COLUMN own.account.verified_at_us IS 'By the operator, where it signed itself up';
     CREATE TABLE own.member (
         account_id text COLLATE "C", member_id text COLLATE "C", role text NOT NULL,
         at_us bigint NOT NULL, removed_at_us bigint, position bigint NOT NULL,
@@ -57,6 +59,7 @@ _TABLES = """
 """
 
 _INDEXES = """
+    CREATE INDEX account_signed_up ON own.account (at_us) WHERE opened_by = 'sign-up';
     CREATE INDEX ON own.node (token_sha256);
     CREATE INDEX ON own.executor (key_sha256);
     CREATE INDEX ON own.wallet (address, position);
@@ -69,6 +72,12 @@ _RULES = (
         "account_id text, kind text, opened_by text, at_us bigint",
         """INSERT INTO own.account
         SELECT account_id, kind, opened_by, at_us, NULL, position FROM facts""",
+    ),
+    Rule(
+        ("account.verified.v1",),
+        "account_id text, at_us bigint",
+        """UPDATE own.account a SET verified_at_us = f.at_us FROM facts f
+        WHERE a.account_id = f.account_id""",
     ),
     Rule(
         ("account.closed.v1",),
@@ -235,6 +244,12 @@ class Account:
     at_us: int
     closed_at_us: int | None
     position: int
+    verified_at_us: int | None
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether it signed itself up, and the operator has not said who is behind it."""
+        return self.opened_by == SIGN_UP and self.verified_at_us is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +278,7 @@ class ApiKey:
     revoked_at_us: int | None
     succeeds: str | None
     at_us: int
+    is_unverified: bool
 
     @property
     def effective(self) -> frozenset[str]:
@@ -315,7 +331,8 @@ class Wallet:
 
 _KEY = """
     SELECT k.key_sha256, k.key_id, k.account_id, a.kind AS account_kind, k.member_id, m.role,
-        k.scopes, k.expires_at_us, k.revoked_at_us, k.succeeds, k.at_us
+        k.scopes, k.expires_at_us, k.revoked_at_us, k.succeeds, k.at_us,
+        a.opened_by = 'sign-up' AND a.verified_at_us IS NULL AS is_unverified
     FROM proj_access.api_key k JOIN proj_access.account a USING (account_id)
     LEFT JOIN proj_access.member m ON m.account_id = k.account_id
         AND m.member_id = k.member_id AND m.removed_at_us IS NULL
@@ -348,6 +365,24 @@ def read_accounts(
     sql = """SELECT * FROM proj_access.account WHERE position > %(after)s
         AND (%(kind)s::text IS NULL OR kind = %(kind)s) ORDER BY position LIMIT %(limit)s"""
     return read.listed(connection, Account, sql, way, kind=kind, after=after, limit=limit)
+
+
+def count_sign_ups(connection: Connection, since_us: int) -> int:
+    """Accounts that signed themselves up since then, also those that are closed by now."""
+    sql = "SELECT count(*) FROM proj_access.account WHERE opened_by = %s AND at_us > %s"
+    row = connection.execute(sql, (SIGN_UP, since_us)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def read_unverified(connection: Connection, until_us: int, after: str, limit: int) -> list[str]:
+    """Open accounts that signed themselves up by then and were not verified, by id."""
+    sql = """SELECT account_id FROM proj_access.account
+        WHERE opened_by = %s AND verified_at_us IS NULL AND closed_at_us IS NULL
+            AND at_us <= %s AND account_id > %s
+        ORDER BY account_id LIMIT %s"""
+    found = connection.execute(sql, (SIGN_UP, until_us, after, limit))
+    return [str(account_id) for (account_id,) in found]
 
 
 def read_members(connection: Connection, account_id: str) -> list[Member]:

@@ -119,6 +119,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "webhooks",
         "secrets",
         "refusals",
+        "sign_ups",
         "pin",
         "tree",
         "alerts",

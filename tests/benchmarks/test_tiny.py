@@ -17,6 +17,7 @@ from psycopg import sql
 from benchmarks.__main__ import BENCHMARKS, Benchmark, table
 from benchmarks.door import under_attack
 from benchmarks.fleet import fleet_read
+from benchmarks.log import restore
 from benchmarks.size import Size
 from tests.conftest import Databases
 
@@ -92,3 +93,10 @@ def test_a_renter_is_answered_under_each_attack(shared: Shared) -> None:
     assert all(row["failed"] == 0 for row in rows.values()), under_attack.table(told)
     assert rows["closes"]["attacker"].keys() <= {"201", "200", "429"}, "never 500 (S-L13)"
     assert "401" in rows["strangers"]["attacker"]
+
+
+@pytest.mark.long
+def test_a_market_is_restored() -> None:
+    told = restore.run(Size.TINY)
+    assert told["proved"]["whole"]
+    assert told["proved"]["missing_facts"] == 0

@@ -31,6 +31,11 @@ HEADS = (
         "76bce0e47e75e4d24fbd2b5561ea4e4d3852b1b21a4838381971981d66fa1c26",
         "094998e85b4848eba199c99dbc35a29d01a43ec081165ab98296a1d0c1ffe4f4",
     ),
+    (
+        473,
+        "2014c2937aedc8475289c94bfb93cc526713ed33cc5e57864d7a8224357bc368",
+        "d9b2393f09b1eea61c4a2977bf992b590b400257d42b0b271ac43162a4166f8f",
+    ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
 only ever added, and the last one covers every line.

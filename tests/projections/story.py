@@ -292,7 +292,7 @@ def _closed_account() -> Iterator[Told]:
     """One key was ended before, one would have ended later, one never."""
     at, who = _at(0), "acct_gone"
     stream = Stream("account", who)
-    yield stream, acct.AccountOpened(account_id=who, kind="party", opened_by="b", at_us=at)
+    yield stream, acct.AccountOpened(account_id=who, kind="party", opened_by="sign-up", at_us=at)
     yield (
         stream,
         acct.MemberAdded(account_id=who, member_id="mem_a", role="owner", by="b", at_us=at),
@@ -319,6 +319,7 @@ def _closed_account() -> Iterator[Told]:
                 account_id=who, key_id=key_id, effective_at_us=ends_us, by="mem_a", at_us=at + 1
             ),
         )
+    yield stream, acct.AccountVerified(account_id=who, by="op", at_us=at + 3)
     yield stream, acct.AccountClosed(account_id=who, by="mem_a", at_us=at + 4)
 
 
@@ -2091,11 +2092,15 @@ def _trust(size: Size) -> Iterator[Told]:
 class Writer:
     """Puts facts straight into the tables of the market log and the books, as the superuser.
 
-    The stored bytes, leaves, chain, positions and balances are those of a real append.
+    The stored bytes, leaves, chain, positions and balances are those of a real append; blinded,
+    too, where it is given the log's key.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], blinding_key: bytes | None = None
+    ) -> None:
         self.connection = connection
+        self.blinding_key = blinding_key
         self.position = 0
         self.hash = GENESIS_MARKET
         self.recorded_us = 0
@@ -2130,7 +2135,9 @@ class Writer:
 
     def _event(self, stream: Stream[Any], fact: Any) -> tuple[Any, ...]:
         version = self._versions[stream] = self._versions.get(stream, 0) + 1
-        name, body = codec.encode(fact, f"told/{self.position + 1}", "00" * 16)
+        key = self.blinding_key
+        blind = "00" * 16 if key is None else codec.blind(key, stream.uuid, version)
+        name, body = codec.encode(fact, f"told/{self.position + 1}", blind)
         leaf = market_leaf(stream.uuid, version, name, body)
         self.position += 1
         self.hash = chain(self.hash, leaf)

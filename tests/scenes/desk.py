@@ -15,7 +15,7 @@ from cli import remote as cli_remote
 from contracts.chain import Chain
 from contracts.devnet import Devnet
 from contracts.signers import LocalKeySigner
-from tallystick_client import Client
+from tallystick_client import NEVER, Client
 from tests.scenes.server import Caller, Scene
 from tests.scenes.shell import Ran, tallystick
 from tests.scenes.work import pin_and_sign
@@ -42,7 +42,7 @@ class Desk:
         more = chain if on_chain else []
         with pytest.MonkeyPatch.context() as patched:
             http: Any = self.scene.http
-            client = Client("", who.key, http=http)
+            client = Client("", who.key, retry=NEVER, http=http)
             patched.setattr(cli_remote.Remote, "_reach", lambda _self, call: call(client))
             return tallystick(*words, *more, "--json", API_KEY=who.key, URL="http://127.0.0.1:1")
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -68,6 +69,35 @@ def install(target: Path, wheels: Iterable[Path], names: Iterable[str]) -> None:
         for here, there in _files(distribution(name)):
             (target / there).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(here, target / there)
+
+
+def unpacked(target: Path, wheels: Iterable[Path]) -> Path:
+    """The folder, with what these wheels hold."""
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(target)
+    return target
+
+
+def linked(target: Path, names: Iterable[str]) -> Path:
+    """The folder, with links to distributions of this environment: to run, not to measure."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in sorted(names):
+        for here, there in _files(distribution(name)):
+            top = there.parts[0]
+            if not (target / top).exists():
+                (target / top).symlink_to(here.parents[len(there.parts) - 1] / top)
+    return target
+
+
+def program(file: Path, folders: Iterable[Path], starts: str) -> None:
+    """A program `file` that has these folders and the standard library, and nothing else; `starts`
+    is the line that imports its `main`.
+    """
+    first = [str(each) for each in folders]
+    code = f"import sys; sys.path[:0] = {first!r}; {starts}; sys.exit(main())"
+    file.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -I -c "{code}" "$@"\n')
+    file.chmod(0o755)
 
 
 def _files(installed: Distribution) -> Iterator[tuple[Path, Path]]:

@@ -17,7 +17,7 @@ import typer.main
 
 from cli import main as cli
 from cli.remote import Remote
-from tallystick_client import Client
+from tallystick_client import NEVER, Client
 
 _command = cache(typer.main.get_command)
 """Putting the tree of all commands together takes longer than most commands: once is enough."""
@@ -67,7 +67,7 @@ class Machine:
 
 def tallystick_at(http: Any, key: str | None, *arguments: object) -> Ran:
     """Run one command against a server in this process, which is asked without a socket."""
-    client = Client("", key, http=http)
+    client = Client("", key, retry=NEVER, http=http)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Remote, "ask", lambda _self, call: call(client))
         return tallystick(*arguments, API_KEY=key or "", URL="http://127.0.0.1:1")

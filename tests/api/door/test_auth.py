@@ -68,6 +68,9 @@ OWNERS_ACCOUNT = RENTERS
 """Of the account in the path, which is the renter's: everybody may earn."""
 ROWS: dict[str, Row] = {
     "create_account": Row("operator", body=lambda _s: {"kind": "party"}),
+    "invite_account": Row("operator", body=lambda _s: {"kind": "party"}),
+    "sign_up": Row("anybody", None, lambda _s: {"nonce": "0" * 22}),
+    "verify_account": Row("operator", None, _nothing),
     "list_accounts": Row("renter"),
     "read_account": RENTERS,
     "close_account": Row("renter", "stranger", _nothing),

@@ -14,8 +14,9 @@ from domain.funds.funding import GRANTS_MAX, PromotionExpired, sources_of
 from domain.funds.promotion import ClosePromotion, ExpirePromotion, GrantPromotion, OpenPromotion
 from domain.funds.reasons import FundsReason
 from domain.money import Asset, credit
-from domain.parties.account import AccountOpened
+from domain.parties.account import SIGN_UP, AccountOpened
 from domain.parties.reasons import PartiesReason
+from domain.parties.sign_up import VerifyAccount
 from domain.refusal import Refused
 from domain.stream import Stream
 from tests.given import refused
@@ -73,6 +74,18 @@ def test_a_program_is_paid_for_by_its_sponsor_and_gives_back_what_it_did_not_gra
     assert made.of("grant:") == {}
     assert made.do(ClosePromotion(program="spring", by="op", at_us=NOON_US)) == []
     assert refused(made, granting) is FundsReason.PROMOTION_ENDED
+
+
+def test_an_account_that_signed_itself_up_gets_a_promotion_once_the_operator_verified_it() -> None:
+    made = world()
+    stranger = "acct_stranger"
+    opened = AccountOpened(account_id=stranger, kind="party", opened_by=SIGN_UP, at_us=NOON_US)
+    made.record(Stream("account", stranger), opened)
+    made.do(opening)
+    to_stranger = replace(granting, account_id=stranger)
+    assert refused(made, to_stranger) is PartiesReason.ACCOUNT_UNVERIFIED
+    made.do(VerifyAccount(account_id=stranger, by="op", at_us=NOON_US), to_stranger)
+    assert made.balance(f"party:{stranger}:grant.spring") == 100
 
 
 def test_a_grant_expires_into_breakage_and_what_comes_back_later_does_too() -> None:

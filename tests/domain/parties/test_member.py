@@ -330,7 +330,7 @@ def test_an_unknown_account_is_refused_by_every_command() -> None:
 
 
 def test_every_command_has_a_decision() -> None:
-    assert len(member.DECIDERS) == 5
+    assert len(member.DECIDERS) == 6
 
 
 # --- whatever is asked, by whichever key -------------------------------------------------------
