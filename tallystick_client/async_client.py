@@ -29,18 +29,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.AccountOpenedAnswer", found)
 
     async def list_accounts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AccountPage:
         """Lists accounts in order of opening: your own, or all for operators and auditors."""
-        found = await self._call("GET", "/v1/accounts", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/accounts",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.AccountPage", found)
 
     def iter_accounts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.AccountAnswer]:
         """Every item of `list_accounts` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_accounts(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_accounts(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def read_account(self, account_id: str) -> forms.AccountAnswer:
@@ -110,22 +127,37 @@ class AsyncClient(AsyncCalls):
         return cast("forms.DepositAnswer", found)
 
     async def list_deposits(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DepositPage:
         """Lists confirmed deposits, and credits bought by burning tokens, in order."""
         found = await self._call(
             "GET",
             at("/v1/accounts/{account_id}/deposits", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.DepositPage", found)
 
     def iter_deposits(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.DepositAnswer]:
         """Every item of `list_deposits` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_deposits(account_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_deposits(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def invite_account(
@@ -361,18 +393,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.WebhookAnswer", found)
 
     async def list_webhooks(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.WebhookPage:
         """Lists your endpoints, in the order in which they were added."""
-        found = await self._call("GET", "/v1/webhooks", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/webhooks",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.WebhookPage", found)
 
     def iter_webhooks(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.WebhookAnswer]:
         """Every item of `list_webhooks` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_webhooks(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_webhooks(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def rotate_webhook(
@@ -433,22 +482,36 @@ class AsyncClient(AsyncCalls):
         return cast("forms.WebhookReplayAnswer", found)
 
     async def list_deliveries(
-        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        endpoint_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.WebhookDeliveryPage:
         """Lists the deliveries of each fact and their results, in order."""
         found = await self._call(
             "GET",
             at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.WebhookDeliveryPage", found)
 
     def iter_deliveries(
-        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        endpoint_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.WebhookDeliveryAnswer]:
         """Every item of `list_deliveries` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_deliveries(endpoint_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_deliveries(
+                endpoint_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -464,20 +527,37 @@ class AsyncClient(AsyncCalls):
         return cast("forms.ComputeClientAnswer", found)
 
     async def list_clients(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.ComputeClientPage:
         """Lists compute clients in order of registration: yourself, or all for operators
         and.
         """
-        found = await self._call("GET", "/v1/clients", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/clients",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.ComputeClientPage", found)
 
     def iter_clients(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.ComputeClientAnswer]:
         """Every item of `list_clients` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_clients(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_clients(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def read_client(self, client_id: str) -> forms.ComputeClientAnswer:
@@ -673,22 +753,31 @@ class AsyncClient(AsyncCalls):
         return cast("forms.PriceObservationAnswer", found)
 
     async def list_price_snapshots(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.PriceSnapshotPage:
         """Lists every snapshot in order: all sources at each burn or seal that needed a
         price.
         """
         found = await self._call(
-            "GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor}
+            "GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor, "order": order}
         )
         return cast("forms.PriceSnapshotPage", found)
 
     def iter_price_snapshots(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> AsyncIterator[forms.PriceSnapshotAnswer]:
         """Every item of `list_price_snapshots` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_price_snapshots(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_price_snapshots(limit=limit, cursor=at_cursor, order=order),
+            cursor,
         )
 
     async def take_price_snapshot(
@@ -757,22 +846,36 @@ class AsyncClient(AsyncCalls):
         return cast("forms.FundedAccountAnswer", found)
 
     async def list_funded_accounts(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.FundedAccountPage:
         """Lists the accounts that an account pays for or paid for."""
         found = await self._call(
             "GET",
             at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.FundedAccountPage", found)
 
     def iter_funded_accounts(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.FundedAccountAnswer]:
         """Every item of `list_funded_accounts` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_funded_accounts(account_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_funded_accounts(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -842,18 +945,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.PromotionAnswer", found)
 
     async def list_promotions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PromotionPage:
         """Lists programs in order of opening, to the operator and auditors."""
-        found = await self._call("GET", "/v1/promotions", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/promotions",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.PromotionPage", found)
 
     def iter_promotions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PromotionAnswer]:
         """Every item of `list_promotions` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_promotions(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_promotions(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def read_promotion(self, program: str) -> forms.PromotionAnswer:
@@ -890,22 +1010,36 @@ class AsyncClient(AsyncCalls):
         return cast("forms.PromotionGrantAnswer", found)
 
     async def list_promotion_grants(
-        self, program: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        program: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PromotionGrantPage:
         """Lists the grants of a program, account by account; to a party its own."""
         found = await self._call(
             "GET",
             at("/v1/promotions/{program}/grants", program=program),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PromotionGrantPage", found)
 
     def iter_promotion_grants(
-        self, program: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        program: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PromotionGrantAnswer]:
         """Every item of `list_promotion_grants` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_promotion_grants(program, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_promotion_grants(
+                program, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -932,22 +1066,37 @@ class AsyncClient(AsyncCalls):
         return cast("forms.PaymentAnswer", found)
 
     async def list_payments(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PaymentPage:
         """Lists payments of an account, in order of starting."""
         found = await self._call(
             "GET",
             at("/v1/accounts/{account_id}/payments", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PaymentPage", found)
 
     def iter_payments(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PaymentAnswer]:
         """Every item of `list_payments` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_payments(account_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_payments(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def read_payment(self, payment_id: str) -> forms.PaymentAnswer:
@@ -1139,7 +1288,13 @@ class AsyncClient(AsyncCalls):
         return cast("forms.ProviderAnswer", found)
 
     async def list_providers(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.ProviderPage:
         """Lists providers in order of registration: your own, or all for operators and
         auditors.
@@ -1147,17 +1302,29 @@ class AsyncClient(AsyncCalls):
         found = await self._call(
             "GET",
             "/v1/providers",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.ProviderPage", found)
 
     def iter_providers(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.ProviderAnswer]:
         """Every item of `list_providers` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_providers(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -1177,23 +1344,41 @@ class AsyncClient(AsyncCalls):
         return cast("forms.RegionAnswer", found)
 
     async def list_regions(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.RegionPage:
         """Lists regions in order of opening: your own, or all for operators and auditors."""
         found = await self._call(
             "GET",
             "/v1/regions",
-            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+            query={
+                "provider_id": provider_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.RegionPage", found)
 
     def iter_regions(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.RegionAnswer]:
         """Every item of `list_regions` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_regions(
-                provider_id=provider_id, limit=limit, cursor=at_cursor
+                provider_id=provider_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -1236,22 +1421,36 @@ class AsyncClient(AsyncCalls):
         return cast("forms.RegionAnswer", found)
 
     async def list_region_nodes(
-        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.RegionNodePage:
         """Lists the nodes of a region in order of joining."""
         found = await self._call(
             "GET",
             at("/v1/regions/{region_id}/nodes", region_id=region_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.RegionNodePage", found)
 
     def iter_region_nodes(
-        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.RegionNodeAnswer]:
         """Every item of `list_region_nodes` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_region_nodes(region_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_region_nodes(
+                region_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -1404,6 +1603,8 @@ class AsyncClient(AsyncCalls):
         | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.NodePage:
         """Lists nodes in order of joining: your own, or all for operators and auditors."""
         found = await self._call(
@@ -1416,6 +1617,8 @@ class AsyncClient(AsyncCalls):
                 "phase": phase,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.NodePage", found)
@@ -1441,6 +1644,8 @@ class AsyncClient(AsyncCalls):
         | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.NodeAnswer]:
         """Every item of `list_nodes` from `cursor` on, `limit` at a time."""
         return items_async(
@@ -1451,6 +1656,8 @@ class AsyncClient(AsyncCalls):
                 phase=phase,
                 limit=limit,
                 cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -1571,6 +1778,8 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DevicePage:
         """Lists devices in order of registration: your own, those of nodes that you own a
         part of and.
@@ -1578,7 +1787,14 @@ class AsyncClient(AsyncCalls):
         found = await self._call(
             "GET",
             "/v1/devices",
-            query={"node_id": node_id, "region_id": region_id, "limit": limit, "cursor": cursor},
+            query={
+                "node_id": node_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.DevicePage", found)
 
@@ -1589,11 +1805,18 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.DeviceAnswer]:
         """Every item of `list_devices` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_devices(
-                node_id=node_id, region_id=region_id, limit=limit, cursor=at_cursor
+                node_id=node_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -1661,7 +1884,13 @@ class AsyncClient(AsyncCalls):
         return cast("forms.LicenceAnswer", found)
 
     async def list_licences(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LicencePage:
         """Lists licences in the order of their grant: your own, or all for operators and
         auditors.
@@ -1669,17 +1898,29 @@ class AsyncClient(AsyncCalls):
         found = await self._call(
             "GET",
             "/v1/licences",
-            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+            query={
+                "provider_id": provider_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.LicencePage", found)
 
     def iter_licences(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.LicenceAnswer]:
         """Every item of `list_licences` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_licences(
-                provider_id=provider_id, limit=limit, cursor=at_cursor
+                provider_id=provider_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -1717,7 +1958,13 @@ class AsyncClient(AsyncCalls):
         return cast("forms.MaintenanceWindowAnswer", found)
 
     async def list_maintenances(
-        self, node_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.MaintenanceWindowPage:
         """Lists the announced maintenance of a node, in order. Renters may read it before
         they rent.
@@ -1725,16 +1972,25 @@ class AsyncClient(AsyncCalls):
         found = await self._call(
             "GET",
             at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.MaintenanceWindowPage", found)
 
     def iter_maintenances(
-        self, node_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.MaintenanceWindowAnswer]:
         """Every item of `list_maintenances` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_maintenances(node_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_maintenances(
+                node_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def cancel_maintenance(
@@ -1935,7 +2191,13 @@ class AsyncClient(AsyncCalls):
         return cast("forms.AdmissionAnswer", found)
 
     async def list_admissions(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AdmissionPage:
         """Lists admissions in order of request: your own, or all for operators and
         auditors.
@@ -1943,17 +2205,29 @@ class AsyncClient(AsyncCalls):
         found = await self._call(
             "GET",
             "/v1/admissions",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.AdmissionPage", found)
 
     def iter_admissions(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.AdmissionAnswer]:
         """Every item of `list_admissions` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_admissions(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -2343,6 +2617,8 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.EdgeDevicePage:
         """Lists edge devices in the order in which they were added, removed ones too: your
         own, or.
@@ -2355,6 +2631,8 @@ class AsyncClient(AsyncCalls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.EdgeDevicePage", found)
@@ -2366,11 +2644,18 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.EdgeDeviceAnswer]:
         """Every item of `list_edge_devices` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_edge_devices(
-                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+                account_id=account_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -2447,6 +2732,8 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DeviceConfigPage:
         """Lists device configurations, each with its last revision."""
         found = await self._call(
@@ -2457,6 +2744,8 @@ class AsyncClient(AsyncCalls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.DeviceConfigPage", found)
@@ -2468,17 +2757,30 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.DeviceConfigAnswer]:
         """Every item of `list_device_configs` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_device_configs(
-                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+                account_id=account_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
 
     async def list_device_config_revisions(
-        self, region_id: str, config: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        config: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.DeviceConfigPage:
         """Lists the revisions of a device configuration, from the first on."""
         found = await self._call(
@@ -2488,17 +2790,23 @@ class AsyncClient(AsyncCalls):
                 region_id=region_id,
                 config=config,
             ),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order},
         )
         return cast("forms.DeviceConfigPage", found)
 
     def iter_device_config_revisions(
-        self, region_id: str, config: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        config: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> AsyncIterator[forms.DeviceConfigAnswer]:
         """Every item of `list_device_config_revisions` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_device_config_revisions(
-                region_id, config, limit=limit, cursor=at_cursor
+                region_id, config, limit=limit, cursor=at_cursor, order=order
             ),
             cursor,
         )
@@ -2576,6 +2884,8 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DatastorePage:
         """Lists datastores in the order in which they were added."""
         found = await self._call(
@@ -2586,6 +2896,8 @@ class AsyncClient(AsyncCalls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.DatastorePage", found)
@@ -2597,11 +2909,18 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.DatastoreAnswer]:
         """Every item of `list_datastores` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_datastores(
-                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+                account_id=account_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -2639,6 +2958,8 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.ReservationPage:
         """Lists reservations, and the lease that holds each."""
         found = await self._call(
@@ -2649,6 +2970,8 @@ class AsyncClient(AsyncCalls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.ReservationPage", found)
@@ -2660,11 +2983,18 @@ class AsyncClient(AsyncCalls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.ReservationAnswer]:
         """Every item of `list_reservations` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_reservations(
-                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+                account_id=account_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -2708,12 +3038,13 @@ class AsyncClient(AsyncCalls):
         to: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.NodeHourPage:
         """Lists what a node reported, by UTC hour; hours that begin in [from, to)."""
         found = await self._call(
             "GET",
             at("/v1/nodes/{node_id}/usage/hours", node_id=node_id),
-            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
+            query={"from": from_, "to": to, "limit": limit, "cursor": cursor, "order": order},
         )
         return cast("forms.NodeHourPage", found)
 
@@ -2725,11 +3056,12 @@ class AsyncClient(AsyncCalls):
         to: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> AsyncIterator[forms.NodeHourAnswer]:
         """Every item of `list_node_hours` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_node_hours(
-                node_id, from_=from_, to=to, limit=limit, cursor=at_cursor
+                node_id, from_=from_, to=to, limit=limit, cursor=at_cursor, order=order
             ),
             cursor,
         )
@@ -3080,21 +3412,41 @@ class AsyncClient(AsyncCalls):
         return cast("forms.VolumeAnswer", found)
 
     async def list_volumes(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.VolumePage:
         """Lists volumes in the order in which they were created, deleted ones too."""
         found = await self._call(
-            "GET", "/v1/volumes", query={"account_id": account_id, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/volumes",
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.VolumePage", found)
 
     def iter_volumes(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.VolumeAnswer]:
         """Every item of `list_volumes` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_volumes(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -3177,23 +3529,41 @@ class AsyncClient(AsyncCalls):
         return cast("forms.DatasetAnswer", found)
 
     async def list_datasets(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DatasetPage:
         """Lists datasets in the order in which they were last placed."""
         found = await self._call(
             "GET",
             "/v1/datasets",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.DatasetPage", found)
 
     def iter_datasets(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.DatasetAnswer]:
         """Every item of `list_datasets` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_datasets(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -3274,6 +3644,8 @@ class AsyncClient(AsyncCalls):
         account_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AttributePage:
         """Lists statements in the order in which they came; `account_id` is the signer's."""
         found = await self._call(
@@ -3285,6 +3657,8 @@ class AsyncClient(AsyncCalls):
                 "account_id": account_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.AttributePage", found)
@@ -3297,6 +3671,8 @@ class AsyncClient(AsyncCalls):
         account_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.AttributeAnswer]:
         """Every item of `list_attributes` from `cursor` on, `limit` at a time."""
         return items_async(
@@ -3306,6 +3682,8 @@ class AsyncClient(AsyncCalls):
                 account_id=account_id,
                 limit=limit,
                 cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -3503,18 +3881,28 @@ class AsyncClient(AsyncCalls):
         return cast("forms.DriverLibraryAnswer", found)
 
     async def list_epochs(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.EpochPage:
         """Lists epochs in order."""
-        found = await self._call("GET", "/v1/epochs", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET", "/v1/epochs", query={"limit": limit, "cursor": cursor, "order": order}
+        )
         return cast("forms.EpochPage", found)
 
     def iter_epochs(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> AsyncIterator[forms.EpochAnswer]:
         """Every item of `list_epochs` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_epochs(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_epochs(limit=limit, cursor=at_cursor, order=order), cursor
         )
 
     async def preview_epoch(self, *, epoch: int | None = None) -> forms.EpochPreviewAnswer:
@@ -3660,20 +4048,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.RewardCorrectionAnswer", found)
 
     async def list_reward_corrections(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.RewardCorrectionPage:
         """Lists slashes and adjustments in the order in which they were proposed."""
         found = await self._call(
-            "GET", "/v1/reward-corrections", query={"limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/reward-corrections",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.RewardCorrectionPage", found)
 
     def iter_reward_corrections(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.RewardCorrectionAnswer]:
         """Every item of `list_reward_corrections` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_reward_corrections(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_reward_corrections(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def read_reward_correction(self, correction_id: str) -> forms.RewardCorrectionAnswer:
@@ -3704,20 +4107,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.PolicyProposalAnswer", found)
 
     async def list_policy_proposals(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PolicyProposalPage:
         """Lists proposals in the order in which they were made."""
         found = await self._call(
-            "GET", "/v1/policies/proposals", query={"limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/policies/proposals",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PolicyProposalPage", found)
 
     def iter_policy_proposals(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PolicyProposalAnswer]:
         """Every item of `list_policy_proposals` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_policy_proposals(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_policy_proposals(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def revise_policy_proposal(
@@ -3875,6 +4293,7 @@ class AsyncClient(AsyncCalls):
         *,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.PolicyVersionPage:
@@ -3887,6 +4306,7 @@ class AsyncClient(AsyncCalls):
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
             },
@@ -3898,13 +4318,18 @@ class AsyncClient(AsyncCalls):
         *,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> AsyncIterator[forms.PolicyVersionAnswer]:
         """Every item of `list_policies` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_policies(
-                limit=limit, cursor=at_cursor, as_of_position=as_of_position, as_of=as_of
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                as_of_position=as_of_position,
+                as_of=as_of,
             ),
             cursor,
         )
@@ -3930,18 +4355,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.MilestoneGrantAnswer", found)
 
     async def list_grants(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.MilestoneGrantPage:
         """Lists grants in the order in which they were proposed."""
-        found = await self._call("GET", "/v1/grants", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/grants",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.MilestoneGrantPage", found)
 
     def iter_grants(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.MilestoneGrantAnswer]:
         """Every item of `list_grants` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_grants(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_grants(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def propose_milestone(
@@ -4023,22 +4465,45 @@ class AsyncClient(AsyncCalls):
         return cast("forms.BreakerAnswer", found)
 
     async def list_payouts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PayoutRootPage:
         """Lists payout roots in the order they were built, and the state of each."""
-        found = await self._call("GET", "/v1/payouts", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/payouts",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.PayoutRootPage", found)
 
     def iter_payouts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PayoutRootAnswer]:
         """Every item of `list_payouts` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_payouts(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_payouts(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def list_claims(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PayoutClaimPage:
         """Lists confirmed claims: your own, or those of all accounts for operators and
         auditors.
@@ -4046,17 +4511,29 @@ class AsyncClient(AsyncCalls):
         found = await self._call(
             "GET",
             "/v1/payouts/claims",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.PayoutClaimPage", found)
 
     def iter_claims(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PayoutClaimAnswer]:
         """Every item of `list_claims` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_claims(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -4257,18 +4734,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.OfferWithdrawnAnswer", found)
 
     async def list_auctions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AuctionPage:
         """Lists requests that take bids now, in the order in which they came."""
-        found = await self._call("GET", "/v1/auctions", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/auctions",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.AuctionPage", found)
 
     def iter_auctions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.AuctionAnswer]:
         """Every item of `list_auctions` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_auctions(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_auctions(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def read_auction(self, lease_id: str) -> forms.AuctionAnswer:
@@ -4294,7 +4788,13 @@ class AsyncClient(AsyncCalls):
         return cast("forms.BidAnswer", found)
 
     async def list_auction_bids(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.BidPage:
         """Lists the bids of a request: all for its renter and for operators, your own for a
         bidder.
@@ -4302,31 +4802,58 @@ class AsyncClient(AsyncCalls):
         found = await self._call(
             "GET",
             at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.BidPage", found)
 
     def iter_auction_bids(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.BidAnswer]:
         """Every item of `list_auction_bids` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_auction_bids(lease_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_auction_bids(
+                lease_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
     async def list_bids(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.BidPage:
         """Lists your bids and the state of their deposits, in order."""
-        found = await self._call("GET", "/v1/bids", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/bids",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.BidPage", found)
 
     def iter_bids(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.BidAnswer]:
         """Every item of `list_bids` from `cursor` on, `limit` at a time."""
-        return items_async(lambda at_cursor: self.list_bids(limit=limit, cursor=at_cursor), cursor)
+        return items_async(
+            lambda at_cursor: self.list_bids(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     async def withdraw_bid(
         self,
@@ -4449,20 +4976,42 @@ class AsyncClient(AsyncCalls):
         return cast("forms.PoolCreatedAnswer", found)
 
     async def list_pools(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolPage:
         """Lists pools in order of creation."""
         found = await self._call(
-            "GET", "/v1/pools", query={"account_id": account_id, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/pools",
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.PoolPage", found)
 
     def iter_pools(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PoolAnswer]:
         """Every item of `list_pools` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_pools(account_id=account_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_pools(
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -4493,22 +5042,37 @@ class AsyncClient(AsyncCalls):
         return cast("forms.PoolNodeAddedAnswer", found)
 
     async def list_pool_nodes(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolNodePage:
         """Lists the nodes of a pool in the order in which they were added."""
         found = await self._call(
             "GET",
             at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolNodePage", found)
 
     def iter_pool_nodes(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PoolNodeAnswer]:
         """Every item of `list_pool_nodes` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_pool_nodes(pool_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_pool_nodes(
+                pool_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def remove_pool_node(
@@ -4558,22 +5122,36 @@ class AsyncClient(AsyncCalls):
         )
 
     async def list_pool_decisions(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolDecisionPage:
         """Lists decisions of a pool's scheduler, in order."""
         found = await self._call(
             "GET",
             at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolDecisionPage", found)
 
     def iter_pool_decisions(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PoolDecisionAnswer]:
         """Every item of `list_pool_decisions` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_pool_decisions(pool_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_pool_decisions(
+                pool_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -4609,22 +5187,37 @@ class AsyncClient(AsyncCalls):
         return cast("forms.PoolComponentRegisteredAnswer", found)
 
     async def list_components(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolComponentPage:
         """Lists the components of a pool with their health; removed ones say so."""
         found = await self._call(
             "GET",
             at("/v1/pools/{pool_id}/components", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolComponentPage", found)
 
     def iter_components(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PoolComponentAnswer]:
         """Every item of `list_components` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_components(pool_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_components(
+                pool_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def remove_component(
@@ -4742,18 +5335,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.QuotaGroupAnswer", found)
 
     async def list_groups(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.QuotaGroupPage:
         """Lists groups in order of creation: your own, or all for operators and auditors."""
-        found = await self._call("GET", "/v1/groups", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/groups",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.QuotaGroupPage", found)
 
     def iter_groups(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.QuotaGroupAnswer]:
         """Every item of `list_groups` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_groups(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_groups(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def read_group(self, group_id: str) -> forms.QuotaGroupAnswer:
@@ -4860,22 +5470,36 @@ class AsyncClient(AsyncCalls):
         return cast("forms.CounterpartyAnswer", found)
 
     async def list_counterparties(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.CounterpartyPage:
         """Lists the accounts that an account allows and denies, in the order of listing."""
         found = await self._call(
             "GET",
             at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.CounterpartyPage", found)
 
     def iter_counterparties(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.CounterpartyAnswer]:
         """Every item of `list_counterparties` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_counterparties(account_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_counterparties(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -4894,10 +5518,20 @@ class AsyncClient(AsyncCalls):
         state: Literal["open", "cancelled", "completed", "failed"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.JobPage:
         """Lists jobs in order of submission: your own, or all for operators and auditors."""
         found = await self._call(
-            "GET", "/v1/jobs", query={"state": state, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/jobs",
+            query={
+                "state": state,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.JobPage", found)
 
@@ -4907,10 +5541,15 @@ class AsyncClient(AsyncCalls):
         state: Literal["open", "cancelled", "completed", "failed"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.JobAnswer]:
         """Every item of `list_jobs` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_jobs(state=state, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_jobs(
+                state=state, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def read_job(self, job_id: str) -> forms.JobAnswer:
@@ -4948,17 +5587,36 @@ class AsyncClient(AsyncCalls):
         return cast("forms.GangAnswer", found)
 
     async def list_gangs(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.GangPage:
         """Lists gangs in order of request: your own, or all for operators and auditors."""
-        found = await self._call("GET", "/v1/gangs", query={"limit": limit, "cursor": cursor})
+        found = await self._call(
+            "GET",
+            "/v1/gangs",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.GangPage", found)
 
     def iter_gangs(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.GangAnswer]:
         """Every item of `list_gangs` from `cursor` on, `limit` at a time."""
-        return items_async(lambda at_cursor: self.list_gangs(limit=limit, cursor=at_cursor), cursor)
+        return items_async(
+            lambda at_cursor: self.list_gangs(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     async def cancel_gang(
         self, gang_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -4996,22 +5654,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.JobScaledAnswer", found)
 
     async def list_job_parts(
-        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.JobPartPage:
         """Lists the chunks or members of a job by number, each with its latest lease."""
         found = await self._call(
             "GET",
             at("/v1/jobs/{job_id}/parts", job_id=job_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order},
         )
         return cast("forms.JobPartPage", found)
 
     def iter_job_parts(
-        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> AsyncIterator[forms.JobPartAnswer]:
         """Every item of `list_job_parts` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_job_parts(job_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_job_parts(
+                job_id, limit=limit, cursor=at_cursor, order=order
+            ),
+            cursor,
         )
 
     async def read_job_cost(self, job_id: str) -> forms.JobTreeCostAnswer:
@@ -5302,6 +5973,8 @@ class AsyncClient(AsyncCalls):
         node_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.LeasePage:
@@ -5317,6 +5990,8 @@ class AsyncClient(AsyncCalls):
                 "node_id": node_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
             },
@@ -5346,6 +6021,8 @@ class AsyncClient(AsyncCalls):
         node_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> AsyncIterator[forms.LeaseAnswer]:
@@ -5357,6 +6034,8 @@ class AsyncClient(AsyncCalls):
                 node_id=node_id,
                 limit=limit,
                 cursor=at_cursor,
+                order=order,
+                since=since,
                 as_of_position=as_of_position,
                 as_of=as_of,
             ),
@@ -5403,61 +6082,104 @@ class AsyncClient(AsyncCalls):
         return cast("forms.LeaseAnswer", found)
 
     async def list_lease_usage(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LeaseHourPage:
         """Lists GPU time of a lease, hour by hour, and time that earned nothing."""
         found = await self._call(
             "GET",
             at("/v1/leases/{lease_id}/usage", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.LeaseHourPage", found)
 
     def iter_lease_usage(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.LeaseHourAnswer]:
         """Every item of `list_lease_usage` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_lease_usage(lease_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_lease_usage(
+                lease_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def list_lease_charges(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LeaseChargePage:
         """Lists the cost of a lease, accrual by accrual, and the receiver of each unit."""
         found = await self._call(
             "GET",
             at("/v1/leases/{lease_id}/charges", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.LeaseChargePage", found)
 
     def iter_lease_charges(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.LeaseChargeAnswer]:
         """Every item of `list_lease_charges` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_lease_charges(lease_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_lease_charges(
+                lease_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
     async def list_lease_history(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LeaseFactPage:
         """Lists every fact of a lease, and the state after it."""
         found = await self._call(
             "GET",
             at("/v1/leases/{lease_id}/history", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.LeaseFactPage", found)
 
     def iter_lease_history(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.LeaseFactAnswer]:
         """Every item of `list_lease_history` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_lease_history(lease_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_lease_history(
+                lease_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -5705,22 +6427,37 @@ class AsyncClient(AsyncCalls):
         return cast("bytes", found)
 
     async def list_invoices(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.InvoiceSummaryPage:
         """Lists invoices and credit notes of an account, in the order of issue."""
         found = await self._call(
             "GET",
             at("/v1/accounts/{account_id}/invoices", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.InvoiceSummaryPage", found)
 
     def iter_invoices(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.InvoiceSummaryAnswer]:
         """Every item of `list_invoices` from `cursor` on, `limit` at a time."""
         return items_async(
-            lambda at_cursor: self.list_invoices(account_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_invoices(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     async def issue_invoice(
@@ -5906,6 +6643,7 @@ class AsyncClient(AsyncCalls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.JournalLinePage:
         """Lists every movement on the account's books, in order; recorded in [from, to)."""
         found = await self._call(
@@ -5918,6 +6656,7 @@ class AsyncClient(AsyncCalls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
+                "order": order,
             },
         )
         return cast("forms.JournalLinePage", found)
@@ -5932,6 +6671,7 @@ class AsyncClient(AsyncCalls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> AsyncIterator[forms.JournalLineAnswer]:
         """Every item of `list_journal` from `cursor` on, `limit` at a time."""
         return items_async(
@@ -5943,6 +6683,7 @@ class AsyncClient(AsyncCalls):
                 cursor=at_cursor,
                 as_of_position=as_of_position,
                 as_of=as_of,
+                order=order,
             ),
             cursor,
         )
@@ -5950,7 +6691,9 @@ class AsyncClient(AsyncCalls):
     async def read_statement(
         self, account_id: str, period: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.MonthlyStatementAnswer:
-        """Returns the statement of one month: balances before and after, and the charges."""
+        """Returns the statement of one month: balances, what was charged, and what was
+        earned.
+        """
         found = await self._call(
             "GET",
             at(
@@ -5977,6 +6720,7 @@ class AsyncClient(AsyncCalls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.AccountStatementAnswer:
         """Returns a statement of any period, accrued as of now or as of any moment."""
         found = await self._call(
@@ -5994,6 +6738,7 @@ class AsyncClient(AsyncCalls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
+                "order": order,
             },
         )
         return cast("forms.AccountStatementAnswer", found)
@@ -6149,6 +6894,19 @@ class AsyncClient(AsyncCalls):
         found = await self._call("GET", at("/v1/earnings/explain/{position}", position=position))
         return cast("forms.EarningExplanationAnswer", found)
 
+    async def read_owner_part(
+        self, node_id: str, *, price: int | None = None
+    ) -> forms.OwnerPartsAnswer:
+        """Returns the owner's part of a GPU-hour of a node, at a price or at those of its
+        offers.
+        """
+        found = await self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/earnings/per-hour", node_id=node_id),
+            query={"price": price},
+        )
+        return cast("forms.OwnerPartsAnswer", found)
+
     async def read_maturity(self, account_id: str) -> forms.EarningsMaturityAnswer:
         """Returns the earnings of an account: held back, payable, earned, and when they
         mature.
@@ -6192,23 +6950,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.EarningsForgoneAnswer", found)
 
     async def list_account_cash_outs(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of an account, oldest first."""
+        """Lists the cash-outs of an account."""
         found = await self._call(
             "GET",
             at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.CashOutPage", found)
 
     def iter_account_cash_outs(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.CashOutAnswer]:
         """Every item of `list_account_cash_outs` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_account_cash_outs(
-                account_id, limit=limit, cursor=at_cursor
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -6227,23 +6997,41 @@ class AsyncClient(AsyncCalls):
         return cast("forms.CashOutStateAnswer", found)
 
     async def list_cash_outs(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of all accounts, oldest first."""
+        """Lists the cash-outs of all accounts."""
         found = await self._call(
             "GET",
             "/v1/cash-outs",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.CashOutPage", found)
 
     def iter_cash_outs(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.CashOutAnswer]:
         """Every item of `list_cash_outs` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_cash_outs(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -6359,23 +7147,35 @@ class AsyncClient(AsyncCalls):
         return cast("forms.CashOutHoldsAnswer", found)
 
     async def list_payout_differences(
-        self, *, open: bool | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        open: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PayoutDifferencePage:
         """Lists differences between the processor's payouts and our cash-outs."""
         found = await self._call(
             "GET",
             "/v1/cash-outs/differences",
-            query={"open": open, "limit": limit, "cursor": cursor},
+            query={"open": open, "limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PayoutDifferencePage", found)
 
     def iter_payout_differences(
-        self, *, open: bool | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        open: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.PayoutDifferenceAnswer]:
         """Every item of `list_payout_differences` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_payout_differences(
-                open=open, limit=limit, cursor=at_cursor
+                open=open, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -6447,6 +7247,8 @@ class AsyncClient(AsyncCalls):
         state: Literal["open", "resolved"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DisputePage:
         """Lists disputes of which you are a party; all of them for operators and auditors."""
         found = await self._call(
@@ -6458,6 +7260,8 @@ class AsyncClient(AsyncCalls):
                 "state": state,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.DisputePage", found)
@@ -6470,11 +7274,19 @@ class AsyncClient(AsyncCalls):
         state: Literal["open", "resolved"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.DisputeAnswer]:
         """Every item of `list_disputes` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_disputes(
-                lease_id=lease_id, volume_id=volume_id, state=state, limit=limit, cursor=at_cursor
+                lease_id=lease_id,
+                volume_id=volume_id,
+                state=state,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -6537,6 +7349,8 @@ class AsyncClient(AsyncCalls):
         corrects_position: int | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AdjustmentPage:
         """Lists corrections of charges that you paid or were paid, in booking order."""
         found = await self._call(
@@ -6548,6 +7362,8 @@ class AsyncClient(AsyncCalls):
                 "corrects_position": corrects_position,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.AdjustmentPage", found)
@@ -6560,6 +7376,8 @@ class AsyncClient(AsyncCalls):
         corrects_position: int | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> AsyncIterator[forms.AdjustmentAnswer]:
         """Every item of `list_adjustments` from `cursor` on, `limit` at a time."""
         return items_async(
@@ -6569,6 +7387,8 @@ class AsyncClient(AsyncCalls):
                 corrects_position=corrects_position,
                 limit=limit,
                 cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -6672,6 +7492,7 @@ class AsyncClient(AsyncCalls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.LogEventPage:
         """Lists facts in order."""
         found = await self._call(
@@ -6688,6 +7509,7 @@ class AsyncClient(AsyncCalls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
+                "order": order,
             },
         )
         return cast("forms.LogEventPage", found)
@@ -6705,6 +7527,7 @@ class AsyncClient(AsyncCalls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> AsyncIterator[forms.LogEventAnswer]:
         """Every item of `list_events` from `cursor` on, `limit` at a time."""
         return items_async(
@@ -6719,6 +7542,7 @@ class AsyncClient(AsyncCalls):
                 cursor=at_cursor,
                 as_of_position=as_of_position,
                 as_of=as_of,
+                order=order,
             ),
             cursor,
         )

@@ -29,17 +29,36 @@ class Client(Calls):
         return cast("forms.AccountOpenedAnswer", found)
 
     def list_accounts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AccountPage:
         """Lists accounts in order of opening: your own, or all for operators and auditors."""
-        found = self._call("GET", "/v1/accounts", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/accounts",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.AccountPage", found)
 
     def iter_accounts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.AccountAnswer]:
         """Every item of `list_accounts` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_accounts(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_accounts(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def read_account(self, account_id: str) -> forms.AccountAnswer:
         """Returns an account."""
@@ -106,22 +125,37 @@ class Client(Calls):
         return cast("forms.DepositAnswer", found)
 
     def list_deposits(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DepositPage:
         """Lists confirmed deposits, and credits bought by burning tokens, in order."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/deposits", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.DepositPage", found)
 
     def iter_deposits(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.DepositAnswer]:
         """Every item of `list_deposits` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_deposits(account_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_deposits(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def invite_account(
@@ -353,17 +387,36 @@ class Client(Calls):
         return cast("forms.WebhookAnswer", found)
 
     def list_webhooks(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.WebhookPage:
         """Lists your endpoints, in the order in which they were added."""
-        found = self._call("GET", "/v1/webhooks", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/webhooks",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.WebhookPage", found)
 
     def iter_webhooks(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.WebhookAnswer]:
         """Every item of `list_webhooks` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_webhooks(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_webhooks(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def rotate_webhook(
         self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -421,22 +474,36 @@ class Client(Calls):
         return cast("forms.WebhookReplayAnswer", found)
 
     def list_deliveries(
-        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        endpoint_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.WebhookDeliveryPage:
         """Lists the deliveries of each fact and their results, in order."""
         found = self._call(
             "GET",
             at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.WebhookDeliveryPage", found)
 
     def iter_deliveries(
-        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        endpoint_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.WebhookDeliveryAnswer]:
         """Every item of `list_deliveries` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_deliveries(endpoint_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_deliveries(
+                endpoint_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -452,19 +519,38 @@ class Client(Calls):
         return cast("forms.ComputeClientAnswer", found)
 
     def list_clients(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.ComputeClientPage:
         """Lists compute clients in order of registration: yourself, or all for operators
         and.
         """
-        found = self._call("GET", "/v1/clients", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/clients",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.ComputeClientPage", found)
 
     def iter_clients(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.ComputeClientAnswer]:
         """Every item of `list_clients` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_clients(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_clients(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def read_client(self, client_id: str) -> forms.ComputeClientAnswer:
         """Returns a client with the keys of its instances and its quotas."""
@@ -659,20 +745,31 @@ class Client(Calls):
         return cast("forms.PriceObservationAnswer", found)
 
     def list_price_snapshots(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.PriceSnapshotPage:
         """Lists every snapshot in order: all sources at each burn or seal that needed a
         price.
         """
-        found = self._call("GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor, "order": order}
+        )
         return cast("forms.PriceSnapshotPage", found)
 
     def iter_price_snapshots(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> Iterator[forms.PriceSnapshotAnswer]:
         """Every item of `list_price_snapshots` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_price_snapshots(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_price_snapshots(limit=limit, cursor=at_cursor, order=order),
+            cursor,
         )
 
     def take_price_snapshot(
@@ -739,22 +836,36 @@ class Client(Calls):
         return cast("forms.FundedAccountAnswer", found)
 
     def list_funded_accounts(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.FundedAccountPage:
         """Lists the accounts that an account pays for or paid for."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.FundedAccountPage", found)
 
     def iter_funded_accounts(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.FundedAccountAnswer]:
         """Every item of `list_funded_accounts` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_funded_accounts(account_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_funded_accounts(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -824,17 +935,36 @@ class Client(Calls):
         return cast("forms.PromotionAnswer", found)
 
     def list_promotions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PromotionPage:
         """Lists programs in order of opening, to the operator and auditors."""
-        found = self._call("GET", "/v1/promotions", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/promotions",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.PromotionPage", found)
 
     def iter_promotions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PromotionAnswer]:
         """Every item of `list_promotions` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_promotions(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_promotions(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def read_promotion(self, program: str) -> forms.PromotionAnswer:
         """Returns a program, to the operator and auditors."""
@@ -870,22 +1000,36 @@ class Client(Calls):
         return cast("forms.PromotionGrantAnswer", found)
 
     def list_promotion_grants(
-        self, program: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        program: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PromotionGrantPage:
         """Lists the grants of a program, account by account; to a party its own."""
         found = self._call(
             "GET",
             at("/v1/promotions/{program}/grants", program=program),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PromotionGrantPage", found)
 
     def iter_promotion_grants(
-        self, program: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        program: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PromotionGrantAnswer]:
         """Every item of `list_promotion_grants` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_promotion_grants(program, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_promotion_grants(
+                program, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -910,22 +1054,37 @@ class Client(Calls):
         return cast("forms.PaymentAnswer", found)
 
     def list_payments(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PaymentPage:
         """Lists payments of an account, in order of starting."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/payments", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PaymentPage", found)
 
     def iter_payments(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PaymentAnswer]:
         """Every item of `list_payments` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_payments(account_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_payments(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def read_payment(self, payment_id: str) -> forms.PaymentAnswer:
@@ -1115,7 +1274,13 @@ class Client(Calls):
         return cast("forms.ProviderAnswer", found)
 
     def list_providers(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.ProviderPage:
         """Lists providers in order of registration: your own, or all for operators and
         auditors.
@@ -1123,17 +1288,29 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/providers",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.ProviderPage", found)
 
     def iter_providers(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.ProviderAnswer]:
         """Every item of `list_providers` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_providers(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -1153,23 +1330,41 @@ class Client(Calls):
         return cast("forms.RegionAnswer", found)
 
     def list_regions(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.RegionPage:
         """Lists regions in order of opening: your own, or all for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/regions",
-            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+            query={
+                "provider_id": provider_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.RegionPage", found)
 
     def iter_regions(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.RegionAnswer]:
         """Every item of `list_regions` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_regions(
-                provider_id=provider_id, limit=limit, cursor=at_cursor
+                provider_id=provider_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -1212,22 +1407,36 @@ class Client(Calls):
         return cast("forms.RegionAnswer", found)
 
     def list_region_nodes(
-        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.RegionNodePage:
         """Lists the nodes of a region in order of joining."""
         found = self._call(
             "GET",
             at("/v1/regions/{region_id}/nodes", region_id=region_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.RegionNodePage", found)
 
     def iter_region_nodes(
-        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.RegionNodeAnswer]:
         """Every item of `list_region_nodes` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_region_nodes(region_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_region_nodes(
+                region_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -1380,6 +1589,8 @@ class Client(Calls):
         | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.NodePage:
         """Lists nodes in order of joining: your own, or all for operators and auditors."""
         found = self._call(
@@ -1392,6 +1603,8 @@ class Client(Calls):
                 "phase": phase,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.NodePage", found)
@@ -1417,6 +1630,8 @@ class Client(Calls):
         | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.NodeAnswer]:
         """Every item of `list_nodes` from `cursor` on, `limit` at a time."""
         return items(
@@ -1427,6 +1642,8 @@ class Client(Calls):
                 phase=phase,
                 limit=limit,
                 cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -1547,6 +1764,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DevicePage:
         """Lists devices in order of registration: your own, those of nodes that you own a
         part of and.
@@ -1554,7 +1773,14 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/devices",
-            query={"node_id": node_id, "region_id": region_id, "limit": limit, "cursor": cursor},
+            query={
+                "node_id": node_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.DevicePage", found)
 
@@ -1565,11 +1791,18 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.DeviceAnswer]:
         """Every item of `list_devices` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_devices(
-                node_id=node_id, region_id=region_id, limit=limit, cursor=at_cursor
+                node_id=node_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -1637,7 +1870,13 @@ class Client(Calls):
         return cast("forms.LicenceAnswer", found)
 
     def list_licences(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LicencePage:
         """Lists licences in the order of their grant: your own, or all for operators and
         auditors.
@@ -1645,17 +1884,29 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/licences",
-            query={"provider_id": provider_id, "limit": limit, "cursor": cursor},
+            query={
+                "provider_id": provider_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.LicencePage", found)
 
     def iter_licences(
-        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        provider_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.LicenceAnswer]:
         """Every item of `list_licences` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_licences(
-                provider_id=provider_id, limit=limit, cursor=at_cursor
+                provider_id=provider_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -1693,7 +1944,13 @@ class Client(Calls):
         return cast("forms.MaintenanceWindowAnswer", found)
 
     def list_maintenances(
-        self, node_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.MaintenanceWindowPage:
         """Lists the announced maintenance of a node, in order. Renters may read it before
         they rent.
@@ -1701,16 +1958,25 @@ class Client(Calls):
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.MaintenanceWindowPage", found)
 
     def iter_maintenances(
-        self, node_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.MaintenanceWindowAnswer]:
         """Every item of `list_maintenances` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_maintenances(node_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_maintenances(
+                node_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def cancel_maintenance(
@@ -1907,7 +2173,13 @@ class Client(Calls):
         return cast("forms.AdmissionAnswer", found)
 
     def list_admissions(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AdmissionPage:
         """Lists admissions in order of request: your own, or all for operators and
         auditors.
@@ -1915,17 +2187,29 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/admissions",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.AdmissionPage", found)
 
     def iter_admissions(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.AdmissionAnswer]:
         """Every item of `list_admissions` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_admissions(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -2309,6 +2593,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.EdgeDevicePage:
         """Lists edge devices in the order in which they were added, removed ones too: your
         own, or.
@@ -2321,6 +2607,8 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.EdgeDevicePage", found)
@@ -2332,11 +2620,18 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.EdgeDeviceAnswer]:
         """Every item of `list_edge_devices` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_edge_devices(
-                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+                account_id=account_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -2413,6 +2708,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DeviceConfigPage:
         """Lists device configurations, each with its last revision."""
         found = self._call(
@@ -2423,6 +2720,8 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.DeviceConfigPage", found)
@@ -2434,17 +2733,30 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.DeviceConfigAnswer]:
         """Every item of `list_device_configs` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_device_configs(
-                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+                account_id=account_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
 
     def list_device_config_revisions(
-        self, region_id: str, config: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        config: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.DeviceConfigPage:
         """Lists the revisions of a device configuration, from the first on."""
         found = self._call(
@@ -2454,17 +2766,23 @@ class Client(Calls):
                 region_id=region_id,
                 config=config,
             ),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order},
         )
         return cast("forms.DeviceConfigPage", found)
 
     def iter_device_config_revisions(
-        self, region_id: str, config: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        region_id: str,
+        config: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> Iterator[forms.DeviceConfigAnswer]:
         """Every item of `list_device_config_revisions` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_device_config_revisions(
-                region_id, config, limit=limit, cursor=at_cursor
+                region_id, config, limit=limit, cursor=at_cursor, order=order
             ),
             cursor,
         )
@@ -2540,6 +2858,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DatastorePage:
         """Lists datastores in the order in which they were added."""
         found = self._call(
@@ -2550,6 +2870,8 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.DatastorePage", found)
@@ -2561,11 +2883,18 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.DatastoreAnswer]:
         """Every item of `list_datastores` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_datastores(
-                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+                account_id=account_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -2603,6 +2932,8 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.ReservationPage:
         """Lists reservations, and the lease that holds each."""
         found = self._call(
@@ -2613,6 +2944,8 @@ class Client(Calls):
                 "region_id": region_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.ReservationPage", found)
@@ -2624,11 +2957,18 @@ class Client(Calls):
         region_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.ReservationAnswer]:
         """Every item of `list_reservations` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_reservations(
-                account_id=account_id, region_id=region_id, limit=limit, cursor=at_cursor
+                account_id=account_id,
+                region_id=region_id,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -2672,12 +3012,13 @@ class Client(Calls):
         to: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.NodeHourPage:
         """Lists what a node reported, by UTC hour; hours that begin in [from, to)."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/usage/hours", node_id=node_id),
-            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
+            query={"from": from_, "to": to, "limit": limit, "cursor": cursor, "order": order},
         )
         return cast("forms.NodeHourPage", found)
 
@@ -2689,11 +3030,12 @@ class Client(Calls):
         to: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> Iterator[forms.NodeHourAnswer]:
         """Every item of `list_node_hours` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_node_hours(
-                node_id, from_=from_, to=to, limit=limit, cursor=at_cursor
+                node_id, from_=from_, to=to, limit=limit, cursor=at_cursor, order=order
             ),
             cursor,
         )
@@ -3044,21 +3386,41 @@ class Client(Calls):
         return cast("forms.VolumeAnswer", found)
 
     def list_volumes(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.VolumePage:
         """Lists volumes in the order in which they were created, deleted ones too."""
         found = self._call(
-            "GET", "/v1/volumes", query={"account_id": account_id, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/volumes",
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.VolumePage", found)
 
     def iter_volumes(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.VolumeAnswer]:
         """Every item of `list_volumes` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_volumes(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -3141,23 +3503,41 @@ class Client(Calls):
         return cast("forms.DatasetAnswer", found)
 
     def list_datasets(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DatasetPage:
         """Lists datasets in the order in which they were last placed."""
         found = self._call(
             "GET",
             "/v1/datasets",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.DatasetPage", found)
 
     def iter_datasets(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.DatasetAnswer]:
         """Every item of `list_datasets` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_datasets(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -3238,6 +3618,8 @@ class Client(Calls):
         account_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AttributePage:
         """Lists statements in the order in which they came; `account_id` is the signer's."""
         found = self._call(
@@ -3249,6 +3631,8 @@ class Client(Calls):
                 "account_id": account_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.AttributePage", found)
@@ -3261,6 +3645,8 @@ class Client(Calls):
         account_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.AttributeAnswer]:
         """Every item of `list_attributes` from `cursor` on, `limit` at a time."""
         return items(
@@ -3270,6 +3656,8 @@ class Client(Calls):
                 account_id=account_id,
                 limit=limit,
                 cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -3465,17 +3853,29 @@ class Client(Calls):
         return cast("forms.DriverLibraryAnswer", found)
 
     def list_epochs(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.EpochPage:
         """Lists epochs in order."""
-        found = self._call("GET", "/v1/epochs", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET", "/v1/epochs", query={"limit": limit, "cursor": cursor, "order": order}
+        )
         return cast("forms.EpochPage", found)
 
     def iter_epochs(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> Iterator[forms.EpochAnswer]:
         """Every item of `list_epochs` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_epochs(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_epochs(limit=limit, cursor=at_cursor, order=order), cursor
+        )
 
     def preview_epoch(self, *, epoch: int | None = None) -> forms.EpochPreviewAnswer:
         """Returns the weights of the open epoch, or of the one named."""
@@ -3620,20 +4020,35 @@ class Client(Calls):
         return cast("forms.RewardCorrectionAnswer", found)
 
     def list_reward_corrections(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.RewardCorrectionPage:
         """Lists slashes and adjustments in the order in which they were proposed."""
         found = self._call(
-            "GET", "/v1/reward-corrections", query={"limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/reward-corrections",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.RewardCorrectionPage", found)
 
     def iter_reward_corrections(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.RewardCorrectionAnswer]:
         """Every item of `list_reward_corrections` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_reward_corrections(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_reward_corrections(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def read_reward_correction(self, correction_id: str) -> forms.RewardCorrectionAnswer:
@@ -3662,20 +4077,35 @@ class Client(Calls):
         return cast("forms.PolicyProposalAnswer", found)
 
     def list_policy_proposals(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PolicyProposalPage:
         """Lists proposals in the order in which they were made."""
         found = self._call(
-            "GET", "/v1/policies/proposals", query={"limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/policies/proposals",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PolicyProposalPage", found)
 
     def iter_policy_proposals(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PolicyProposalAnswer]:
         """Every item of `list_policy_proposals` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_policy_proposals(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_policy_proposals(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def revise_policy_proposal(
@@ -3833,6 +4263,7 @@ class Client(Calls):
         *,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.PolicyVersionPage:
@@ -3845,6 +4276,7 @@ class Client(Calls):
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
             },
@@ -3856,13 +4288,18 @@ class Client(Calls):
         *,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> Iterator[forms.PolicyVersionAnswer]:
         """Every item of `list_policies` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_policies(
-                limit=limit, cursor=at_cursor, as_of_position=as_of_position, as_of=as_of
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                as_of_position=as_of_position,
+                as_of=as_of,
             ),
             cursor,
         )
@@ -3888,17 +4325,36 @@ class Client(Calls):
         return cast("forms.MilestoneGrantAnswer", found)
 
     def list_grants(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.MilestoneGrantPage:
         """Lists grants in the order in which they were proposed."""
-        found = self._call("GET", "/v1/grants", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/grants",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.MilestoneGrantPage", found)
 
     def iter_grants(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.MilestoneGrantAnswer]:
         """Every item of `list_grants` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_grants(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_grants(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def propose_milestone(
         self,
@@ -3979,20 +4435,45 @@ class Client(Calls):
         return cast("forms.BreakerAnswer", found)
 
     def list_payouts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PayoutRootPage:
         """Lists payout roots in the order they were built, and the state of each."""
-        found = self._call("GET", "/v1/payouts", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/payouts",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.PayoutRootPage", found)
 
     def iter_payouts(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PayoutRootAnswer]:
         """Every item of `list_payouts` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_payouts(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_payouts(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def list_claims(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PayoutClaimPage:
         """Lists confirmed claims: your own, or those of all accounts for operators and
         auditors.
@@ -4000,17 +4481,29 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/payouts/claims",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.PayoutClaimPage", found)
 
     def iter_claims(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PayoutClaimAnswer]:
         """Every item of `list_claims` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_claims(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -4209,17 +4702,36 @@ class Client(Calls):
         return cast("forms.OfferWithdrawnAnswer", found)
 
     def list_auctions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AuctionPage:
         """Lists requests that take bids now, in the order in which they came."""
-        found = self._call("GET", "/v1/auctions", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/auctions",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.AuctionPage", found)
 
     def iter_auctions(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.AuctionAnswer]:
         """Every item of `list_auctions` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_auctions(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_auctions(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def read_auction(self, lease_id: str) -> forms.AuctionAnswer:
         """Returns the auction of a request. Every bidder can read what the request asks
@@ -4244,7 +4756,13 @@ class Client(Calls):
         return cast("forms.BidAnswer", found)
 
     def list_auction_bids(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.BidPage:
         """Lists the bids of a request: all for its renter and for operators, your own for a
         bidder.
@@ -4252,29 +4770,58 @@ class Client(Calls):
         found = self._call(
             "GET",
             at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.BidPage", found)
 
     def iter_auction_bids(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.BidAnswer]:
         """Every item of `list_auction_bids` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_auction_bids(lease_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_auction_bids(
+                lease_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
-    def list_bids(self, *, limit: int | None = None, cursor: str | None = None) -> forms.BidPage:
+    def list_bids(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
+    ) -> forms.BidPage:
         """Lists your bids and the state of their deposits, in order."""
-        found = self._call("GET", "/v1/bids", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/bids",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.BidPage", found)
 
     def iter_bids(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.BidAnswer]:
         """Every item of `list_bids` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_bids(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_bids(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def withdraw_bid(
         self,
@@ -4397,20 +4944,42 @@ class Client(Calls):
         return cast("forms.PoolCreatedAnswer", found)
 
     def list_pools(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolPage:
         """Lists pools in order of creation."""
         found = self._call(
-            "GET", "/v1/pools", query={"account_id": account_id, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/pools",
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.PoolPage", found)
 
     def iter_pools(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PoolAnswer]:
         """Every item of `list_pools` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_pools(account_id=account_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_pools(
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -4441,22 +5010,37 @@ class Client(Calls):
         return cast("forms.PoolNodeAddedAnswer", found)
 
     def list_pool_nodes(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolNodePage:
         """Lists the nodes of a pool in the order in which they were added."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolNodePage", found)
 
     def iter_pool_nodes(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PoolNodeAnswer]:
         """Every item of `list_pool_nodes` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_pool_nodes(pool_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_pool_nodes(
+                pool_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def remove_pool_node(
@@ -4506,22 +5090,36 @@ class Client(Calls):
         )
 
     def list_pool_decisions(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolDecisionPage:
         """Lists decisions of a pool's scheduler, in order."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolDecisionPage", found)
 
     def iter_pool_decisions(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PoolDecisionAnswer]:
         """Every item of `list_pool_decisions` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_pool_decisions(pool_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_pool_decisions(
+                pool_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -4555,22 +5153,37 @@ class Client(Calls):
         return cast("forms.PoolComponentRegisteredAnswer", found)
 
     def list_components(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolComponentPage:
         """Lists the components of a pool with their health; removed ones say so."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/components", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolComponentPage", found)
 
     def iter_components(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PoolComponentAnswer]:
         """Every item of `list_components` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_components(pool_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_components(
+                pool_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def remove_component(
@@ -4688,17 +5301,36 @@ class Client(Calls):
         return cast("forms.QuotaGroupAnswer", found)
 
     def list_groups(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.QuotaGroupPage:
         """Lists groups in order of creation: your own, or all for operators and auditors."""
-        found = self._call("GET", "/v1/groups", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/groups",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.QuotaGroupPage", found)
 
     def iter_groups(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.QuotaGroupAnswer]:
         """Every item of `list_groups` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_groups(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_groups(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def read_group(self, group_id: str) -> forms.QuotaGroupAnswer:
         """Returns a group, its members, and how much of its quota is in use."""
@@ -4802,22 +5434,36 @@ class Client(Calls):
         return cast("forms.CounterpartyAnswer", found)
 
     def list_counterparties(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.CounterpartyPage:
         """Lists the accounts that an account allows and denies, in the order of listing."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.CounterpartyPage", found)
 
     def iter_counterparties(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.CounterpartyAnswer]:
         """Every item of `list_counterparties` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_counterparties(account_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_counterparties(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -4836,10 +5482,20 @@ class Client(Calls):
         state: Literal["open", "cancelled", "completed", "failed"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.JobPage:
         """Lists jobs in order of submission: your own, or all for operators and auditors."""
         found = self._call(
-            "GET", "/v1/jobs", query={"state": state, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/jobs",
+            query={
+                "state": state,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.JobPage", found)
 
@@ -4849,10 +5505,15 @@ class Client(Calls):
         state: Literal["open", "cancelled", "completed", "failed"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.JobAnswer]:
         """Every item of `list_jobs` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_jobs(state=state, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_jobs(
+                state=state, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def read_job(self, job_id: str) -> forms.JobAnswer:
@@ -4889,16 +5550,37 @@ class Client(Calls):
         )
         return cast("forms.GangAnswer", found)
 
-    def list_gangs(self, *, limit: int | None = None, cursor: str | None = None) -> forms.GangPage:
+    def list_gangs(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
+    ) -> forms.GangPage:
         """Lists gangs in order of request: your own, or all for operators and auditors."""
-        found = self._call("GET", "/v1/gangs", query={"limit": limit, "cursor": cursor})
+        found = self._call(
+            "GET",
+            "/v1/gangs",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
+        )
         return cast("forms.GangPage", found)
 
     def iter_gangs(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.GangAnswer]:
         """Every item of `list_gangs` from `cursor` on, `limit` at a time."""
-        return items(lambda at_cursor: self.list_gangs(limit=limit, cursor=at_cursor), cursor)
+        return items(
+            lambda at_cursor: self.list_gangs(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
+        )
 
     def cancel_gang(
         self, gang_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
@@ -4936,22 +5618,35 @@ class Client(Calls):
         return cast("forms.JobScaledAnswer", found)
 
     def list_job_parts(
-        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.JobPartPage:
         """Lists the chunks or members of a job by number, each with its latest lease."""
         found = self._call(
             "GET",
             at("/v1/jobs/{job_id}/parts", job_id=job_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order},
         )
         return cast("forms.JobPartPage", found)
 
     def iter_job_parts(
-        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> Iterator[forms.JobPartAnswer]:
         """Every item of `list_job_parts` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_job_parts(job_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_job_parts(
+                job_id, limit=limit, cursor=at_cursor, order=order
+            ),
+            cursor,
         )
 
     def read_job_cost(self, job_id: str) -> forms.JobTreeCostAnswer:
@@ -5242,6 +5937,8 @@ class Client(Calls):
         node_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.LeasePage:
@@ -5257,6 +5954,8 @@ class Client(Calls):
                 "node_id": node_id,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
             },
@@ -5286,6 +5985,8 @@ class Client(Calls):
         node_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> Iterator[forms.LeaseAnswer]:
@@ -5297,6 +5998,8 @@ class Client(Calls):
                 node_id=node_id,
                 limit=limit,
                 cursor=at_cursor,
+                order=order,
+                since=since,
                 as_of_position=as_of_position,
                 as_of=as_of,
             ),
@@ -5343,61 +6046,104 @@ class Client(Calls):
         return cast("forms.LeaseAnswer", found)
 
     def list_lease_usage(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LeaseHourPage:
         """Lists GPU time of a lease, hour by hour, and time that earned nothing."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/usage", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.LeaseHourPage", found)
 
     def iter_lease_usage(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.LeaseHourAnswer]:
         """Every item of `list_lease_usage` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_lease_usage(lease_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_lease_usage(
+                lease_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def list_lease_charges(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LeaseChargePage:
         """Lists the cost of a lease, accrual by accrual, and the receiver of each unit."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/charges", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.LeaseChargePage", found)
 
     def iter_lease_charges(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.LeaseChargeAnswer]:
         """Every item of `list_lease_charges` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_lease_charges(lease_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_lease_charges(
+                lease_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
     def list_lease_history(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.LeaseFactPage:
         """Lists every fact of a lease, and the state after it."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}/history", lease_id=lease_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.LeaseFactPage", found)
 
     def iter_lease_history(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        lease_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.LeaseFactAnswer]:
         """Every item of `list_lease_history` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_lease_history(lease_id, limit=limit, cursor=at_cursor),
+            lambda at_cursor: self.list_lease_history(
+                lease_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
             cursor,
         )
 
@@ -5643,22 +6389,37 @@ class Client(Calls):
         return cast("bytes", found)
 
     def list_invoices(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.InvoiceSummaryPage:
         """Lists invoices and credit notes of an account, in the order of issue."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/invoices", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.InvoiceSummaryPage", found)
 
     def iter_invoices(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.InvoiceSummaryAnswer]:
         """Every item of `list_invoices` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_invoices(account_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_invoices(
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def issue_invoice(
@@ -5844,6 +6605,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.JournalLinePage:
         """Lists every movement on the account's books, in order; recorded in [from, to)."""
         found = self._call(
@@ -5856,6 +6618,7 @@ class Client(Calls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
+                "order": order,
             },
         )
         return cast("forms.JournalLinePage", found)
@@ -5870,6 +6633,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> Iterator[forms.JournalLineAnswer]:
         """Every item of `list_journal` from `cursor` on, `limit` at a time."""
         return items(
@@ -5881,6 +6645,7 @@ class Client(Calls):
                 cursor=at_cursor,
                 as_of_position=as_of_position,
                 as_of=as_of,
+                order=order,
             ),
             cursor,
         )
@@ -5888,7 +6653,9 @@ class Client(Calls):
     def read_statement(
         self, account_id: str, period: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.MonthlyStatementAnswer:
-        """Returns the statement of one month: balances before and after, and the charges."""
+        """Returns the statement of one month: balances, what was charged, and what was
+        earned.
+        """
         found = self._call(
             "GET",
             at(
@@ -5915,6 +6682,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.AccountStatementAnswer:
         """Returns a statement of any period, accrued as of now or as of any moment."""
         found = self._call(
@@ -5932,6 +6700,7 @@ class Client(Calls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
+                "order": order,
             },
         )
         return cast("forms.AccountStatementAnswer", found)
@@ -6087,6 +6856,17 @@ class Client(Calls):
         found = self._call("GET", at("/v1/earnings/explain/{position}", position=position))
         return cast("forms.EarningExplanationAnswer", found)
 
+    def read_owner_part(self, node_id: str, *, price: int | None = None) -> forms.OwnerPartsAnswer:
+        """Returns the owner's part of a GPU-hour of a node, at a price or at those of its
+        offers.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/earnings/per-hour", node_id=node_id),
+            query={"price": price},
+        )
+        return cast("forms.OwnerPartsAnswer", found)
+
     def read_maturity(self, account_id: str) -> forms.EarningsMaturityAnswer:
         """Returns the earnings of an account: held back, payable, earned, and when they
         mature.
@@ -6128,23 +6908,35 @@ class Client(Calls):
         return cast("forms.EarningsForgoneAnswer", found)
 
     def list_account_cash_outs(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of an account, oldest first."""
+        """Lists the cash-outs of an account."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/cash-outs", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.CashOutPage", found)
 
     def iter_account_cash_outs(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        account_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.CashOutAnswer]:
         """Every item of `list_account_cash_outs` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_account_cash_outs(
-                account_id, limit=limit, cursor=at_cursor
+                account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -6163,23 +6955,41 @@ class Client(Calls):
         return cast("forms.CashOutStateAnswer", found)
 
     def list_cash_outs(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of all accounts, oldest first."""
+        """Lists the cash-outs of all accounts."""
         found = self._call(
             "GET",
             "/v1/cash-outs",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "since": since,
+            },
         )
         return cast("forms.CashOutPage", found)
 
     def iter_cash_outs(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.CashOutAnswer]:
         """Every item of `list_cash_outs` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_cash_outs(
-                account_id=account_id, limit=limit, cursor=at_cursor
+                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -6295,23 +7105,35 @@ class Client(Calls):
         return cast("forms.CashOutHoldsAnswer", found)
 
     def list_payout_differences(
-        self, *, open: bool | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        open: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PayoutDifferencePage:
         """Lists differences between the processor's payouts and our cash-outs."""
         found = self._call(
             "GET",
             "/v1/cash-outs/differences",
-            query={"open": open, "limit": limit, "cursor": cursor},
+            query={"open": open, "limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PayoutDifferencePage", found)
 
     def iter_payout_differences(
-        self, *, open: bool | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        open: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PayoutDifferenceAnswer]:
         """Every item of `list_payout_differences` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_payout_differences(
-                open=open, limit=limit, cursor=at_cursor
+                open=open, limit=limit, cursor=at_cursor, order=order, since=since
             ),
             cursor,
         )
@@ -6383,6 +7205,8 @@ class Client(Calls):
         state: Literal["open", "resolved"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.DisputePage:
         """Lists disputes of which you are a party; all of them for operators and auditors."""
         found = self._call(
@@ -6394,6 +7218,8 @@ class Client(Calls):
                 "state": state,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.DisputePage", found)
@@ -6406,11 +7232,19 @@ class Client(Calls):
         state: Literal["open", "resolved"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.DisputeAnswer]:
         """Every item of `list_disputes` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_disputes(
-                lease_id=lease_id, volume_id=volume_id, state=state, limit=limit, cursor=at_cursor
+                lease_id=lease_id,
+                volume_id=volume_id,
+                state=state,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -6473,6 +7307,8 @@ class Client(Calls):
         corrects_position: int | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.AdjustmentPage:
         """Lists corrections of charges that you paid or were paid, in booking order."""
         found = self._call(
@@ -6484,6 +7320,8 @@ class Client(Calls):
                 "corrects_position": corrects_position,
                 "limit": limit,
                 "cursor": cursor,
+                "order": order,
+                "since": since,
             },
         )
         return cast("forms.AdjustmentPage", found)
@@ -6496,6 +7334,8 @@ class Client(Calls):
         corrects_position: int | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.AdjustmentAnswer]:
         """Every item of `list_adjustments` from `cursor` on, `limit` at a time."""
         return items(
@@ -6505,6 +7345,8 @@ class Client(Calls):
                 corrects_position=corrects_position,
                 limit=limit,
                 cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )
@@ -6608,6 +7450,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> forms.LogEventPage:
         """Lists facts in order."""
         found = self._call(
@@ -6624,6 +7467,7 @@ class Client(Calls):
                 "cursor": cursor,
                 "as_of_position": as_of_position,
                 "as_of": as_of,
+                "order": order,
             },
         )
         return cast("forms.LogEventPage", found)
@@ -6641,6 +7485,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
     ) -> Iterator[forms.LogEventAnswer]:
         """Every item of `list_events` from `cursor` on, `limit` at a time."""
         return items(
@@ -6655,6 +7500,7 @@ class Client(Calls):
                 cursor=at_cursor,
                 as_of_position=as_of_position,
                 as_of=as_of,
+                order=order,
             ),
             cursor,
         )

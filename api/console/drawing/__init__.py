@@ -2,4 +2,4 @@
 words and plots come out.
 """
 
-__all__ = ("plots", "static", "templates", "zones")
+__all__ = ("plots", "static", "templates", "tiles", "words", "zones")
