@@ -48,10 +48,10 @@ STATES = {
     "retired": State("retired", "idle", "It is gone for good."),
     "archived": State("retired", "idle", "It is gone for good."),
 }
-QUARANTINED = State(
+_QUARANTINED = State(
     "in quarantine", "bad", "Two histories were signed with its key. Retire it and join anew."
 )
-LOOK = "Look with: systemctl status tallystick-node"
+_LOOK = "Look with: systemctl status tallystick-node"
 CALLS = {
     "joining": ("Compare its key", "confirm"),
     "maintenance": ("Activate it", "activate"),

@@ -54,6 +54,6 @@ PAGES = (
 )
 READERS = frozenset({"earnings:read"})
 RUNNERS = frozenset({"provider"})
-BILLS = frozenset({"billing:read"})
-LOOKERS = frozenset({"provider", "operator", "audit:read"})
+_BILLS = frozenset({"billing:read"})
+_LOOKERS = frozenset({"provider", "operator", "audit:read"})
 LINKS = (Link("Earn", "Earnings", "/earn", READERS), Link("Earn", "Machines", "/nodes", RUNNERS))
