@@ -319,10 +319,18 @@ def credits_of(text: str) -> Money:
 
 def ppm_of(text: str) -> int:
     """`0.37` as parts per million. Raises InputUnusable."""
-    form = re.fullmatch(r"([01])(?:\.([0-9]{1,6}))?", text)
-    ppm = 0 if form is None else int(form[1]) * 1_000_000 + int((form[2] or "").ljust(6, "0"))
-    if not 1 <= ppm <= 1_000_000:
+    ppm = part_of(text)
+    if not ppm:
         raise InputUnusable(f"{text!r} is no share: above 0 and at most 1, like 0.37")
+    return ppm
+
+
+def part_of(text: str) -> int:
+    """A part of one that may be nothing, in parts per million. Raises InputUnusable."""
+    form = re.fullmatch(r"([01])(?:\.([0-9]{1,6}))?", text)
+    ppm = -1 if form is None else int(form[1]) * 1_000_000 + int((form[2] or "").ljust(6, "0"))
+    if not 0 <= ppm <= 1_000_000:
+        raise InputUnusable(f"{text!r} is no share: from 0 to 1, like 0.37")
     return ppm
 
 

@@ -57,7 +57,7 @@ def demo(
 
     def wait(url: str, keys: dict[str, str], result: dict[str, Any]) -> None:
         tell(result, _statement(result), as_json=as_json)
-        note(f"the console is on {url}/; sign in with a key (month 2026-11). In another shell:")
+        note(f"the console is on {url}: sign in with a key below (month 2026-11); for commands:")
         note(f"  export TALLYSTICK_URL={url}")
         note(f"  tallystick epoch explain {result['epoch']} {result['node_ids'][0]}")
         for name, key in keys.items():

@@ -275,7 +275,11 @@ def read_usage_proof(lane: LaneInPath, usage_position: PositionInPath, call: Cal
         found = report_at(view.connection, lane, usage_position)
         node = None if found is None else fleet.read_node(view.connection, found.node_id)
         if node is None or not call.principal.may_see(node.account_id):
-            raise errors.problem("not_found", f"no report at {lane}/{usage_position}")
+            raise errors.problem(
+                "not_found",
+                f"no report at {lane}/{usage_position} of a node of yours; what is behind a line of"
+                " your bill: `tallystick statement line POSITION --proof FILE`",
+            )
         assert lane_of(node.node_id) == lane
         return _proof(
             call, view.position, lambda: prove.prove_report(view.connection, lane, usage_position)

@@ -227,7 +227,7 @@ def _metering(tools: Tools, url: str, state: str) -> Generator[subprocess.Popen[
     """The reporter, joined and running; ended as a service manager ends it."""
     program = [sys.executable, "-m", "node_reporter"]
     environment = dict(tools.environment)
-    joining = [*program, "join", url, "CODE", "--state", state]
+    joining = [*program, "join", url, "7Q4K9XWD", "--state", state]
     done = subprocess.run(
         joining, cwd=ROOT, env=environment, check=False, capture_output=True, text=True
     )

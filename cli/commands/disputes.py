@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.remote import IN_ORDER, Remote, acts, credits_of, lists, reads, records
+from cli.remote import IN_ORDER, Remote, acts, credits_of, lists, ppm_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 dispute = group(
@@ -144,7 +144,7 @@ def answer_dispute(
 
 
 @dispute.command(
-    "rule", epilog="Example: tallystick dispute rule dispute_1f0c... split --renter-ppm 500000"
+    "rule", epilog="Example: tallystick dispute rule dispute_1f0c... split --renter-part 0.5"
 )
 @acts
 def rule_dispute(
@@ -153,15 +153,16 @@ def rule_dispute(
     outcome: Annotated[
         Outcome, typer.Argument(help="In favour of the renter, the provider, or split.")
     ],
-    renter_ppm: Annotated[
-        int | None, typer.Option(min=1, max=999_999, help="Of a split: the renter's part.")
+    renter_part: Annotated[
+        str | None,
+        typer.Option(metavar="PART", help="Of a split: the renter's part of one, like 0.5."),
     ] = None,
     reason: Annotated[str | None, typer.Option(help="In words.")] = None,
 ) -> None:
     """Rule on a dispute, as the operator. The ruling is final and booked as adjustments."""
     body: Any = {"outcome": outcome}
-    if renter_ppm is not None:
-        body["upheld_ppm"] = renter_ppm
+    if renter_part is not None:
+        body["upheld_ppm"] = ppm_of(renter_part)
     if reason is not None:
         body["reason"] = reason
     told = remote.ask(lambda c: c.rule_dispute(dispute_id, body, idempotency_key=remote.key))

@@ -253,6 +253,10 @@ def list_charges(remote: Remote, lease_id: LeaseId) -> None:
     money = ("charge", "fee", "provider", "platform", "burn")
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     remote.tell(found, columns(rows, ("until", "gpu_us", *money)))
+    so_far = remote.ask(lambda c: c.read_lease(lease_id)).get("estimate")
+    if so_far is not None and not remote.as_json:
+        used, charge = gpu_hours(so_far["gpu_us"]), amount(so_far["charge"])
+        note(f"in all, by the reports so far: ~{used} GPU-hours, ~{charge}")
 
 
 @lease.command("watch", epilog="Example: tallystick lease watch lease_1f0c... --seconds 60")

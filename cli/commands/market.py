@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import AccountId, JobId, KeyFile, OfferId, OwnAccount
-from cli.remote import AS_IT_IS, IN_ORDER, Remote, acts, credits_of, lists, ppm_of, reads, records
+from cli.remote import (
+    AS_IT_IS,
+    IN_ORDER,
+    Remote,
+    acts,
+    credits_of,
+    lists,
+    part_of,
+    ppm_of,
+    reads,
+    records,
+)
 from cli.terminal import amount, columns, facts, group, note, top_level
 from cli.work_options import Share, words_of
 
@@ -60,10 +71,7 @@ Capacity = Annotated[
 ]
 Tier = Annotated[int | None, typer.Option(min=0, max=9, help="Security tier, at least.")]
 Reputation = Annotated[
-    int | None,
-    typer.Option(
-        min=0, max=1_000_000, metavar="PPM", help="Reputation of the node, at least; 900000 is 0.9."
-    ),
+    str | None, typer.Option(metavar="SCORE", help="Reputation of the node, at least, like 0.9.")
 ]
 
 
@@ -390,7 +398,7 @@ def search(
             network_class=network_class,
             substrate=substrate,
             capacity_class=capacity,
-            min_reputation_ppm=reputation,
+            min_reputation_ppm=None if reputation is None else part_of(reputation),
             price_max=price_max,
             **page,
         )
@@ -451,7 +459,7 @@ def quote(
         "capacity_classes": None if capacity is None else [capacity],
         "interruptible": True if capacity == "preemptible" else None,
         "security_tier": tier,
-        "min_reputation_ppm": reputation,
+        "min_reputation_ppm": None if reputation is None else part_of(reputation),
     }
     job: JobRequest = {
         "command": words_of(command),

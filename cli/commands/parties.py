@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import AccountId, OwnAccount
-from cli.remote import IN_ORDER, Remote, lists, reads, records
+from cli.remote import IN_ORDER, Remote, lists, part_of, reads, records
 from cli.terminal import EXIT_NO, InputUnusable, columns, facts, group, note
 
 if TYPE_CHECKING:
@@ -42,20 +42,17 @@ GPU_PPM = 1_000_000
 def register_client(
     remote: Remote,
     client_id: ClientId,
-    min_reputation_ppm: Annotated[
-        int | None,
+    min_reputation: Annotated[
+        str | None,
         typer.Option(
-            min=0,
-            max=1_000_000,
-            metavar="PPM",
-            help="Reputation of the nodes that its jobs run on, at least; 900000 is 0.9.",
+            metavar="SCORE", help="Reputation of the nodes that run its jobs, at least, like 0.9."
         ),
     ] = None,
 ) -> None:
     """Allow an account of the kind client to bring jobs (operator)."""
     body: ComputeClientRequest = {"client_id": client_id}
-    if min_reputation_ppm is not None:
-        body["min_reputation_ppm"] = min_reputation_ppm
+    if min_reputation is not None:
+        body["min_reputation_ppm"] = part_of(min_reputation)
     told = remote.ask(lambda c: c.register_client(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 

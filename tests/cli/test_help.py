@@ -116,8 +116,19 @@ def test_every_command_that_prints_a_result_has_json() -> None:
     assert without == {"tallystick serve"}
 
 
+def test_gpu_time_and_shares_are_told_as_people_write_them_and_as_they_are_in_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = {"gpu_us": "5400000000", "share_ppm": 370_000, "used": {"largest_ppm": 1_000_000}}
+    assert facts(told) == ["gpu_hours     1.500000", "share         0.37", "used largest  1"]
+    shown = columns([told, {"gpu_us": "~0.25", "share_ppm": None}], ("gpu_us", "share_ppm"))
+    assert shown == ["GPU_HOURS  SHARE", "1.500000   0.37", "~0.25      -"]
+    tell(told, facts(told), as_json=True)
+    assert json.loads(capsys.readouterr().out) == told
+
+
 def test_every_command_that_shows_a_list_can_show_all_of_it() -> None:
-    """Asked of the routes: whatever they let a caller choose, the command has an option for."""
+    """With its limit; and a list that can begin at a moment can be turned round."""
     found = 0
     for path, command in commands_of("tallystick", TOP):
         names = {name for parameter in command.params for name in parameter.opts}

@@ -238,6 +238,18 @@ def test_a_servers_head_and_proofs_are_checked_from_outside(server: Server, tmp_
     assert tallystick("audit", "verify", file, "--key", proved["log_key"]).code == 0
 
 
+def test_a_renters_key_verifies_the_head_and_reads_no_fact_of_others(server: Server) -> None:
+    """B6 of the findings: with a key that may not read the newest fact it ended with not_found."""
+    _, key = server.account()
+    server.account()
+    server.jobs()
+    told = tallystick("audit", "verify", server.url, "--json", API_KEY=key)
+    assert told.code == 0, told
+    assert (told.document["verified"], told.document["newest_fact_checked"]) == (True, False)
+    plain = tallystick("audit", "verify", server.url, API_KEY=key)
+    assert "the newest fact is not one of yours" in plain.err
+
+
 def test_a_server_that_forgot_facts_is_found_out(server: Server, tmp_path: Path) -> None:
     server.jobs()
     seen = server.run("audit", "verify", server.url, "--json").document

@@ -106,7 +106,7 @@ def test_a_home_region_from_its_wait_list_to_the_withdrawal(market: Scene, tmp_p
     owner.made(f"/v1/nodes/{control.node_id}/role", {"role": "control"})
     offer(market, spark.node_id)
     terms = ("--version", 1, "--from", day_text(day_of(FIRST_US)), "--min-tier", 1)
-    costs = ("--participation-ppm", 200_000, "--control", "0.5", "--most", 5)
+    costs = ("--participation", "0.2", "--control", "0.5", "--most", 5)
     desk.told(owner, "region", "set-terms", region, *terms, *costs)
     desk.told(ann, "cash-out", "mode", ann.account_id, "credits", "--to", "acct_of_ann")
     minimum = {"minimum": {"asset": "CREDIT", "units": "10000"}}

@@ -189,8 +189,8 @@ breaker = group("breaker", "Breakers: limits of minting and paying.", "tallystic
 def list_breakers(remote: Remote) -> None:
     """List each breaker: its limit, what counts against it now, and what waits."""
     told = remote.ask(lambda c: c.list_breakers())
-    rows = [{**row, "waiting": len(row["waiting"])} for row in told["breakers"]]
-    lines = columns(rows, ("breaker", "asset", "limit", "window_seconds", "aggregate", "waiting"))
+    rows = [_in_assets(row) for row in told["breakers"]]
+    lines = columns(rows, ("breaker", "limit", "window_seconds", "aggregate", "waiting"))
     waits = [
         {**one, "breaker": row["breaker"]} for row in told["breakers"] for one in row["waiting"]
     ]
@@ -198,7 +198,7 @@ def list_breakers(remote: Remote) -> None:
 
 
 @breaker.command(
-    "set", epilog='Example: tallystick breaker set mint --limit 1500000000000 --reason "A week"'
+    "set", epilog='Example: tallystick breaker set mint --limit 15000 --reason "A week"'
 )
 @acts
 def set_breaker(
@@ -209,7 +209,10 @@ def set_breaker(
     reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
     limit: Annotated[
         str | None,
-        typer.Option(metavar="UNITS", help="In 10^-8 TOKEN or 10^-6 CREDIT; default: no limit."),
+        typer.Option(
+            metavar="AMOUNT",
+            help="In TOKEN, of cash_out in CREDIT, like 15000 or 2.5; default: no limit.",
+        ),
     ] = None,
     window: Annotated[
         int,
@@ -219,7 +222,17 @@ def set_breaker(
     """Set or remove a limit. Waiting amounts are checked again."""
     body: BreakerLimitRequest = {"window_seconds": window, "reason": reason}
     if limit is not None:
-        body["limit"] = limit
+        is_cash = breaker == "cash_out"
+        body["limit"] = credits_of(limit)["units"] if is_cash else tokens_of(limit)["units"]
     name: Literal["mint", "payout", "cash_out"] = breaker  # type: ignore[assignment]
     told = remote.ask(lambda c: c.set_breaker(name, body, idempotency_key=remote.key))
-    remote.tell(told, facts({**told, "waiting": len(told["waiting"])}))
+    remote.tell(told, facts(_in_assets(told)))
+
+
+def _in_assets(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A breaker with its amounts in TOKEN or CREDIT, and how many wait."""
+    shown = {name: value for name, value in row.items() if name != "asset"}
+    for name in ("limit", "aggregate"):
+        if row.get(name) is not None:
+            shown[name] = amount({"asset": row["asset"], "units": row[name]})
+    return {**shown, "waiting": len(row["waiting"])}

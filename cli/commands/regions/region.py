@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import ProviderId, RegionId
-from cli.remote import AS_IT_IS, IN_ORDER, Remote, credits_of, lists, reads, records
+from cli.remote import AS_IT_IS, IN_ORDER, Remote, credits_of, lists, part_of, reads, records
 from cli.terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def terms(remote: Remote, region_id: RegionId) -> None:
 @region.command(
     "set-terms",
     epilog="Example: tallystick region set-terms region_1f0c... --version 1 --from 2027-01-01"
-    " --participation-ppm 200000 --control 3 --ingress 3 --most 20",
+    " --participation 0.2 --control 3 --ingress 3 --most 20",
 )
 @records
 def set_terms(
@@ -256,9 +256,9 @@ def set_terms(
     from_: Annotated[
         str, typer.Option("--from", metavar="DATE", help="A UTC day, like 2027-01-01")
     ],
-    participation_ppm: Annotated[
-        int, typer.Option(help="Part of a day's revenue for availability, in parts per million.")
-    ] = 0,
+    participation: Annotated[
+        str, typer.Option(metavar="PART", help="Part of a day's revenue for availability: 0.2.")
+    ] = "0",
     min_tier: Annotated[int, typer.Option(help="Time below this tier is not paid for.")] = 3,
     base: Cost = "0",
     control: Cost = "0",
@@ -283,7 +283,7 @@ def set_terms(
         "version": version,
         "effective_from": from_,
         "shared": not end,
-        "participation_ppm": participation_ppm,
+        "participation_ppm": part_of(participation),
         "availability_min_tier": min_tier,
         "infra": {
             "base": credits_of(base),

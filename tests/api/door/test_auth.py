@@ -399,6 +399,7 @@ ROWS: dict[str, Row] = {
     "read_statement_line_report_proof": RENTERS,
     "explain_earning": OWNERS,
     "read_node_today": Row("node", "other_node"),
+    "read_owner_part": Row("node", "other_node"),
     "list_usage_summary": Row("renter"),
     "read_forecast": RENTERS,
     "list_tariffs": Row("anybody"),

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import pytest
 
+from cli.terminal import amount
 from domain.duration import HOUR_US
 from tests.scenes.server import Scene
 from tests.scenes.shell import tallystick_at
@@ -96,6 +97,11 @@ def test_rewards_name_the_compute_client_whose_work_they_pay_for(scene: Scene) -
     assert explained["clients"] == [
         {"client_id": client.account_id, "reward": explained["compute"]["paid"]}
     ]
+    shown = tallystick_at(scene.http, None, "epoch", "explain", 1, scene.provider.node_id).out
+    row = next(line for line in shown.splitlines() if line.startswith("compute "))
+    for name in ("pool", "share", "paid"):
+        assert str(amount(explained["compute"][name])) in row, "B20 of the findings: dashes"
+    assert "GPU_US" not in shown
     (owners,) = [row for row in told["rewards"] if row[0] == scene.owner.account_id]
     assert owners[2][0] == [client.account_id, explained["compute"]["paid"]["units"]]
     ran = tallystick_at(scene.http, None, "epoch", "clients", 1, "--json")

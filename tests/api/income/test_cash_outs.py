@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from domain.duration import HOUR_US
 from domain.funds.payment import ReceivePayment, ReversePayment, StartPayment
@@ -57,7 +60,8 @@ def test_an_owner_asks_for_cash_and_the_operator_says_it_was_paid(scene: Scene) 
     assert (refused.status_code, refused.json()["code"]) == (422, "payment_mode")
     mode = {"mode": "credits", "destination": "acct_owner_bank"}
     assert scene.owner.made(f"{path}/payment-mode", mode)["destination"] == "acct_owner_bank"
-    assert scene.owner.read(f"{path}/payment-mode")["mode"] == "credits"
+    told = scene.owner.read(f"{path}/payment-mode")
+    assert (told["mode"], "like an IBAN" in told["destination_is"]) == ("credits", True)
     wait_for_destination(scene)
     asked = scene.owner.post(f"{path}/cash-outs", key="once")
     again = scene.owner.post(f"{path}/cash-outs", key="once")
@@ -182,3 +186,19 @@ def test_e_m5_a_card_thief_is_not_paid_from_the_cash_of_others(scene: Scene) -> 
     assert scene.owner.read(one)["state"] == "sent"
     left = ledger.books.balance("world:bank") - CENTS
     assert left >= ledger.books.customers_cash()
+
+
+def test_a_destination_that_the_processor_cannot_know_is_refused(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where Stripe pays out, only an account there is one."""
+    stripe = SimpleNamespace(name="stripe")
+    monkeypatch.setattr(scene.service, "payout_processor", stripe)
+    path = f"/v1/accounts/{scene.owner.account_id}/payment-mode"
+    for destination in ("DE89370400440532013000", "acct_", "acct_1NX-abc"):
+        wrong = scene.owner.post(path, {"mode": "cash", "destination": destination})
+        assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid")
+        assert "a destination is your account at Stripe, like acct_" in wrong.json()["detail"]
+    assert "destination" not in scene.owner.read(path)
+    body = {"mode": "cash", "destination": "acct_1NXabc2eZvKYlo2C"}
+    assert scene.owner.made(path, body)["destination"] == body["destination"]

@@ -78,8 +78,8 @@ def test_the_parts_sum_to_the_price(price: int) -> None:
 
 
 def test_offer_create_tells_the_part_and_warns_of_a_second_offer(scene: Scene) -> None:
-    words = ("offer", "create", "--provider", scene.provider.provider_id)
-    words += ("--node", scene.provider.node_id, "--price", "2.50")
+    of = ("--provider", scene.provider.provider_id, "--node", scene.provider.node_id)
+    words = ("offer", "create", *of, "--price", "2.50")
     tried = tallystick_at(scene.http, scene.owner.key, *words, "--dry-run")
     assert "you get 1.125 of 2.5 CREDIT per GPU-hour (datacenter): usage fee 0.25" in tried.err
     assert "it matures 72 hours after it was earned" in tried.err

@@ -68,7 +68,7 @@ def test_a_dispute_by_command_line_from_the_claim_to_the_ruling(scene: Scene) ->
         ).document
         assert answered["state"] == "answered"
         ruled = tallystick(
-            "dispute", "rule", dispute_id, "split", "--renter-ppm", 500_000, "--json", **operator
+            "dispute", "rule", dispute_id, "split", "--renter-part", "0.5", "--json", **operator
         ).document
         assert ruled["upheld"]["units"] == "750000"
         shown = tallystick("dispute", "show", dispute_id, **renter)

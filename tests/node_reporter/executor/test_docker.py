@@ -5,6 +5,7 @@ here: there is no docker server on a test machine, and what is tested is what is
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from node_reporter.executor.client import ExecutorClient
 from node_reporter.executor.docker import DockerRunner, arguments
 from node_reporter.executor.executor import Executor
 from node_reporter.executor.runner import Grant, Limits, RunnerUnusable
-from node_reporter.executor.state import ExecutorSettings
+from node_reporter.executor.state import ExecutorFolder, ExecutorSettings
+from node_reporter.programs.execute import usable
 from node_reporter.reports.client import Response, Unreachable
 
 LEASE = "lease_" + "1" * 32
@@ -188,3 +190,27 @@ def test_s_m5_an_image_that_was_pulled_for_a_job_is_measured_and_goes_with_it(
         run.close()
     removed = "image rm -- a@sha256:0" in asked.read_text()
     assert removed != is_here
+
+
+@pytest.mark.parametrize(("trusted", "said"), [(True, "only jobs that name an image"), (False, "")])
+def test_without_docker_an_owner_is_told_what_it_is_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    trusted: bool,
+    said: str,
+) -> None:
+    """B11 of the findings: every owner without docker read the error of its client."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    folder = ExecutorFolder(tmp_path / "state")
+    folder.path.mkdir()
+    options = Namespace(trusted=trusted)
+    if trusted:
+        assert [runner.name for runner in usable(options, folder, None)] == ["trusted"]
+        told = capsys.readouterr().err
+        assert said in told
+        assert "not used" not in told
+        return
+    with pytest.raises(RunnerUnusable):
+        usable(options, folder, None)
+    assert "not used: docker: " in capsys.readouterr().err, "where nothing runs, all is told"

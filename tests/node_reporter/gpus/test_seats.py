@@ -122,7 +122,7 @@ def test_seats_that_are_not_described_are_refused(
 def test_a_machine_without_a_gpu_joins_and_meters_its_seats(tmp_path: Path) -> None:
     server, state = ModelServer(), str(tmp_path / "node")
     with serve(server) as url:
-        joining = ran("join", url, "CODE", "--state", state, *SEATS, "true")
+        joining = ran("join", url, "7Q4K9XWD", "--state", state, *SEATS, "true")
         assert joining.returncode == 0, joining.stderr
         running = ran(
             "run",

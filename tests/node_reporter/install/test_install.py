@@ -261,7 +261,7 @@ def test_the_reporter_needs_nothing_that_only_unix_has(tmp_path: Path) -> None:
         return subprocess.run(command, cwd=ROOT, check=False, timeout=60).returncode
 
     with serve(server) as url:
-        assert lacks("join", url, "CODE", "--state", str(tmp_path / "node")) == 0
+        assert lacks("join", url, "7Q4K9XWD", "--state", str(tmp_path / "node")) == 0
         state = ("--state", str(tmp_path / "node"))
         assert lacks("run", *state, "--tick", "100", "--interval", "1", "--seconds", "2") == 0
         assert lacks("doctor", *state) in (0, 1)

@@ -51,7 +51,7 @@ def ran(
 
 
 def joined(url: str, state: Path, environment: dict[str, str], *more: str) -> None:
-    done = ran("join", url, "CODE", "--state", str(state), *more, environment=environment)
+    done = ran("join", url, "7Q4K9XWD", "--state", str(state), *more, environment=environment)
     assert done.returncode == 0, done.stderr
 
 

@@ -215,12 +215,37 @@ def test_a_refusal_to_join_is_one_line(body: bytes) -> None:
     assert str(refused.value).isprintable()
 
 
+def test_what_is_no_code_and_who_does_not_answer_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = ("--state", str(tmp_path / "s"), "--backend", "sim")
+    assert main(["join", "http://127.0.0.1:1", "1", *state]) == 1
+    said = capsys.readouterr().err
+    assert "'1' is no join code" in said
+    assert "fingerprint" not in said, "no key is made"
+    assert main(["join", "http://127.0.0.1:1", "7KQ2M9XD", *state]) != 0
+    assert "http://127.0.0.1:1: Connection refused" in capsys.readouterr().err
+
+
+def test_a_broken_rule_is_told_once() -> None:
+    rule = "#/code: does not have the form"
+    body = {
+        "code": "invalid",
+        "detail": rule,
+        "errors": [{"pointer": "#/code", "detail": rule[8:]}],
+    }
+    wire = Taken(ModelServer(), {"join": said(body, 422)}, is_taken=True)
+    with pytest.raises(JoinRefused) as refused:
+        join(wire, "CODE", KEY, {"devices": []}, "0.1.0")
+    assert str(refused.value).count("does not have the form") == 1
+
+
 def test_the_program_prints_no_control_characters_of_a_server(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = ModelServer(refuse_next=[(403, "\x1b[2Jcleared")])
     with serve(server) as url:
-        code = main(["join", url, "CODE", "--state", str(tmp_path / "s"), "--backend", "sim"])
+        code = main(["join", url, "7KQ2M9XD", "--state", str(tmp_path / "s"), "--backend", "sim"])
     assert code == 1
     shown = capsys.readouterr()
     assert "cleared" in shown.err
