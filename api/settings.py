@@ -72,6 +72,9 @@ class Settings:
     requests_burst: int = 200
     pin_every_s: int = 60
     spec_ttl_s: int = 900  # nodes not heard of for so long get no new leases; 0: they do
+    workspace_mib: int = 100  # the most that one folder of a renter brings to a node, and back
+    workspace_account_mib: int = 512  # of all folders that an account's work has here
+    workspace_total_mib: int = 20_480  # of all accounts together
     challenge_account: str | None = None  # pays for challenges of nodes; None: there are none
     challenge_price_max: int = 10_000_000  # micro-credits per GPU-hour; dearer nodes are not asked
     sign_up: str = "invitation"  # how strangers get an account; "open": anybody opens one
@@ -100,6 +103,9 @@ class Settings:
             "pin_every_s",
             "requests_per_second",
             "requests_burst",
+            "workspace_mib",
+            "workspace_account_mib",
+            "workspace_total_mib",
             "sign_ups_per_day",
         ):
             if getattr(self, name) < 1:

@@ -14,6 +14,7 @@ _OURS = {"api", "cli", "contracts", "domain", "ledger", "node_reporter", "projec
 _EXTRA = {
     "httpx": "cli",
     "nacl": "cli",
+    "pathspec": "cli",
     "rich": "cli",
     "tallystick_client": "cli",
     "typer": "cli",

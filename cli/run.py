@@ -11,9 +11,9 @@ machine, and no executor has it in hand, it runs right here, in this folder and 
 from __future__ import annotations
 
 import base64
+import itertools
 import os
 import platform
-import re
 import signal
 import sys
 import time
@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from cli.remote import ApiKey, Remote, Url, credits_of, ppm_of
+from cli.running import live, options, parcels
+from cli.running.parcels import Parcel
 from cli.terminal import (
     EXIT_INTERRUPTED,
     EXIT_NO,
@@ -35,8 +37,10 @@ from cli.terminal import (
     InputUnusable,
     amount,
     note,
+    progress,
     tell,
     top_level,
+    with_local_times,
 )
 from cli.work_options import RemotingSession, Route, Split, remoted
 
@@ -49,6 +53,11 @@ LOOK_SECONDS = (0.1, 1.0)
 AWAY_SECONDS_MAX = 300
 LOST_SECONDS = 30
 """After its lease is closed, how long the node has to say what the program printed last."""
+USE_SECONDS = 10.0
+"""How often the node's reports are asked how busy its GPUs are."""
+BUSY_SECONDS = 5.0
+"""How often a GPU is asked for that others have."""
+MIB = 1_048_576
 CHECK_IN_SECONDS = 60
 """How often this machine says that it is still there."""
 PPM = 1_000_000
@@ -57,73 +66,63 @@ OVER = ("closing", "settled", "disputed", "resolved", "archived")
 commands = top_level()
 
 
-@commands.command(
-    epilog='Example: tallystick run -n 1 -p 0.37 --gpu "NVIDIA H200" -- python train.py'
-)
+@commands.command(epilog="Example: tallystick run --gpus 1 --get out -- python3 train.py")
 def run(
-    command: Annotated[
-        list[str],
-        typer.Argument(metavar="-- COMMAND", help="The program to run, with its arguments."),
-    ],
-    gpus: Annotated[int, typer.Option("-n", min=1, max=64, help="GPUs, all of one node.")] = 1,
-    part: Annotated[
-        str | None, typer.Option("-p", metavar="FRACTION", help="Part of each GPU, like 0.37.")
-    ] = None,
-    memory: Annotated[
-        int | None, typer.Option("--mem", min=1, metavar="MB", help="Memory of each GPU, in MiB.")
-    ] = None,
-    model: Annotated[list[str] | None, typer.Option("--gpu", help="Allowed model.")] = None,
-    max_price: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CREDITS",
-            help="Highest price per GPU-hour; default: that of the cheapest offer.",
-        ),
-    ] = None,
-    funds: Annotated[
-        str | None,
-        typer.Option(metavar="CREDITS", help="Highest total cost; default: the price of one hour."),
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env", metavar="NAME", help="Environment variable that the node's owner grants."
-        ),
-    ] = None,
+    command: options.Words = None,
+    gpus: options.Gpus = 1,
+    part: options.Part = None,
+    memory: options.Memory = None,
+    model: options.Model = None,
+    max_price: options.MaxPrice = None,
+    funds: options.Funds = None,
+    env: options.Env = None,
+    env_file: options.EnvFile = None,
+    secret: options.Secret = None,
+    image: options.Image = None,
+    volume: options.Volume = None,
+    get: options.Get = None,
+    no_files: options.NoFiles = False,
+    size_max: options.SizeMax = 100,
+    wait_for_gpu: options.WaitForGpu = False,
     project: Annotated[str, typer.Option(help="Your own label on the bill.")] = "",
     session: RemotingSession = None,
     split: Split = None,
     route: Route = None,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(help="File of the key that signs for the usage; created if missing."),
-    ] = None,
-    no_sign: Annotated[bool, typer.Option("--no-sign", help="Leave the usage unsigned.")] = False,
-    wait: Annotated[
-        int, typer.Option(min=0, max=3_600, metavar="SECONDS", help="Seconds to wait for the bill.")
-    ] = 0,
+    key_file: options.KeyFile = None,
+    no_sign: options.NoSign = False,
+    wait: options.Wait = 0,
     url: Url = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
     """Lease accelerators, run a program on them, sign for the usage, release them.
 
-    Billed by the second, from when the program runs until it ends. Ctrl-C stops it and releases
-    the lease. With --json what the program prints goes to standard error.
+    This folder travels to the node and is the program's folder there, but for what a
+    .tallystickignore leaves out; --get brings files back. Billed by the second, from when the
+    program runs until it ends. Ctrl-C stops it and releases the lease. With --json what the
+    program prints goes to standard error.
     """
     if part is not None and memory is not None:
         raise InputUnusable("-p and --mem both say how much of a GPU: give one of them")
+    if not command and image is None:
+        raise InputUnusable("what is to run? give a command after --, or an --image")
     remote = Remote(url, api_key)
-    asked = _asked(remote, command, gpus, part, memory, model or [], max_price, env or [], project)
+    parcel = options.parcel_of(env, env_file, secret, get, no_files=no_files, size_max=size_max)
+    asked = _asked(remote, command or [], gpus, part, memory, model or [], max_price, project)
+    asked |= {"env_refs": options.granted(env), "volumes": options.mounts(volume)}
+    asked |= {"image": image} if image else {}
     body: LeaseRequest = {"job": asked, **remoted(session, split, route)}
     if funds is not None:
         body["funds"] = credits_of(funds)
+    _tell_price(asked, funds)
     key = None if no_sign else key_file or _default_key()
-    raise typer.Exit(_through(remote, body, command, key, wait, as_json=as_json))
+    out = sys.stderr if as_json else sys.stdout
+    lease = Session(remote, out, parcel, size_max=size_max, waits_for_gpu=wait_for_gpu)
+    raise typer.Exit(_through(lease, body, command or [], key, wait, as_json=as_json))
 
 
 def _through(
-    remote: Remote,
+    run: Session,
     body: LeaseRequest,
     command: list[str],
     key: Path | None,
@@ -133,12 +132,13 @@ def _through(
 ) -> int:
     """Lease, run, sign with the key if there is one, tell; the code that the program ended with."""
     with _interrupting():
-        run = Session(remote, out=sys.stderr if as_json else sys.stdout)
         code = run.run(body, command)
+    if run.is_left or not run.lease:
+        return code
     if key is not None:
         run.sign(key)
-    told = run.told(code, wait)
-    tell(told, (), as_json=True) if as_json else note(_line(told))
+    told, used_us = run.told(code, wait)
+    tell(told, (), as_json=True) if as_json else note(live.bill(told, used_us))
     return code
 
 
@@ -150,7 +150,6 @@ def _asked(
     memory: int | None,
     models: list[str],
     max_price: str | None,
-    env: list[str],
     project: str,
 ) -> JobRequest:
     """The job: the share asked for, at a price that was seen."""
@@ -174,12 +173,23 @@ def _asked(
         "mem_ppm": share_ppm,
         "models": models,
         "max_price_per_gpu_hour": price,
-        "env_refs": env,
         "project_id": project,
     }
     if constraints:
         job["constraints"] = constraints
     return job  # type: ignore[no-any-return]
+
+
+def _tell_price(asked: Any, funds: str | None) -> None:
+    """What it costs at most, before anything is paid."""
+    price = asked["max_price_per_gpu_hour"]
+    shares = int(asked["gpu_count"]) * int(asked["share_ppm"])
+    hour = {"asset": "CREDIT", "units": str(-(-int(price["units"]) * shares // PPM))}
+    held = amount(hour if funds is None else credits_of(funds))
+    note(
+        f"at most {amount(price)} per GPU-hour: {amount(hour)} an hour for what you ask;"
+        f" {held} is held for it, and what is not used comes back"
+    )
 
 
 def _cheapest(remote: Remote, models: list[str]) -> Any:
@@ -216,10 +226,21 @@ class Session:
 
     remote: Remote
     out: TextIO
+    parcel: Parcel = field(default_factory=Parcel)
+    size_max: int = 100  # MiB, of what comes back
+    waits_for_gpu: bool = False
     lease: dict[str, Any] = field(default_factory=dict)
     is_local: bool = False
+    is_left: bool = False  # it goes on without us
+    _key: str = ""
+    _is_asked: bool = False  # for the lease, and not refused yet
     _next_seq: int = 0
     _check_in_at: float = 0.0
+    _status: live.StatusLine = field(default_factory=live.StatusLine)
+    _watch: live.Watch = field(default_factory=live.Watch)
+    _use_at: float = 0.0
+    _busy_ppm: int | None = None
+    _line_is_open: bool = False  # what the program printed last did not end its line
 
     @property
     def lease_id(self) -> str:
@@ -227,29 +248,119 @@ class Session:
 
     def run(self, body: LeaseRequest, command: list[str]) -> int:
         """The program's exit code. Whatever goes wrong here, the lease is released."""
+        self._key = self.remote.key
         try:
+            self._bring(body)
             self._open(body)
-            return self._to_its_end(command)
+            if self.parcel.secrets and not self._is_here():
+                parcels.send_secrets(self.remote, self.lease_id, self.parcel.secrets)
+            code = self._through_interrupts(command)
         except KeyboardInterrupt:
-            note("stopping; the lease is released")
-            if not self.lease:
-                # It may have been made: the same key tells it, and nothing is made twice.
-                self._open(body)
-            self.close()
-            with suppress(AnswerIsNo):
-                self._follow()
-            return EXIT_INTERRUPTED
+            return self._stopped(body)
         except BaseException:
             if self.lease:
                 self.close()
             raise
+        finally:
+            self._status.clear()
+        if not self.is_left:
+            self._fetch()
+        return code
+
+    def _through_interrupts(self, command: list[str]) -> int:
+        """To its end. On a terminal Ctrl-C asks first, and a second one does not."""
+        while True:
+            try:
+                return self._to_its_end(command)
+            except Signalled:
+                raise
+            except KeyboardInterrupt:
+                answer = "y" if self.is_local else _ask_whether_to_stop(self._status)
+                if answer == "y":
+                    raise
+                if answer == "l":
+                    self.is_left = True
+                    note(
+                        f"{self.lease_id} goes on: `tallystick lease log {self.lease_id} --follow`"
+                        f" shows it, `tallystick lease close {self.lease_id}` ends it"
+                    )
+                    return EXIT_INTERRUPTED
+
+    def _stopped(self, body: LeaseRequest) -> int:
+        """Interrupted: the lease is released, and what came until then is shown."""
+        if not self.lease and not self._is_asked:
+            return EXIT_INTERRUPTED
+        note("stopping; the lease is released")
+        if not self.lease:
+            # It may have been made: the same key tells it, and nothing is made twice.
+            self.waits_for_gpu = False
+            self._open(body)
+        self.close()
+        with suppress(AnswerIsNo):
+            self._follow()
+        self._status.clear()
+        with suppress(AnswerIsNo):
+            self._fetch()
+        return EXIT_INTERRUPTED
+
+    def _bring(self, body: LeaseRequest) -> None:
+        """Send what goes with the command; the job names it. Raises AnswerIsNo, InputUnusable."""
+        if self.parcel.is_empty:
+            return
+        with progress() as step:
+            digest = parcels.send(self.remote, self.parcel, step)
+        job: Any = body["job"]
+        job["references"] = [{"kind": "workspace", "name": digest}]
 
     def _open(self, body: LeaseRequest) -> None:
-        key = self.remote.key
-        self.lease = dict(self.remote.ask(lambda c: c.open_lease(body, idempotency_key=key)))
+        """Lease; where all matching GPUs are busy, wait if that is wanted. Raises AnswerIsNo."""
+        said = ""
+        for attempt in itertools.count():
+            key = self._key if attempt == 0 else f"{self.remote.key}-{attempt}"
+            self._key, self._is_asked = key, True
+            try:
+                told = self.remote.ask(partial(_opened, body, key))
+                break
+            except AnswerIsNo as no:
+                self._is_asked = False
+                if not self.waits_for_gpu or not _is_busy(no.document):
+                    raise
+                detail = with_local_times(str((no.document or {}).get("detail")))
+                if detail != said:
+                    note(f"waiting for a GPU: {detail}")
+                said = detail
+                time.sleep(BUSY_SECONDS)
+        self.lease = dict(told)
         note(
             f"{self.lease_id} on {self.lease['node_id']}"
             f" at {amount(self.lease['price_per_gpu_hour'])} per GPU-hour"
+        )
+
+    def _is_here(self) -> bool:
+        """Whether the program will run on this machine."""
+        from cli import run_here
+
+        here = run_here.executor_of(self.lease["node_id"])
+        if here is not None:
+            here.lock.__exit__(None, None, None)
+        return here is not None
+
+    def _fetch(self) -> None:
+        """What the renter asked back. Raises AnswerIsNo."""
+        asked = self.parcel.results
+        if not asked or self.is_local or self._read().get("opened_at") is None:
+            return
+        try:
+            count = parcels.fetch(
+                self.remote, self.lease_id, Path.cwd(), asked, self.size_max * MIB
+            )
+        except OSError as error:
+            raise AnswerIsNo(f"results cannot be written here: {error}") from error
+        names = ", ".join(asked)
+        note(
+            f"no results came back of {names}"
+            if count is None
+            else f"{count} new or changed files came back of {names}"
         )
 
     def _to_its_end(self, command: list[str]) -> int:
@@ -262,7 +373,7 @@ class Session:
         with here:
             self.is_local = True
             note("the lease is on this machine: running here")
-            return here.run(self.lease_id, command, self._is_over)
+            return here.run(self.lease_id, command, self._is_over, self.parcel.environment)
 
     def close(self) -> None:
         """End the lease, with the renter's code of its state; closing twice is closing once."""
@@ -285,8 +396,9 @@ class Session:
                 continue
             waits.look(told)
             self._check_in()
-            state = str(self._patiently(self._read)["state"])
-            if state in OVER:
+            lease = self._patiently(self._read)
+            self._show_status(lease)
+            if lease["state"] in OVER:
                 closed_since = closed_since or time.monotonic()
                 if time.monotonic() - closed_since > LOST_SECONDS:
                     note("the node does not say what became of the program")
@@ -300,12 +412,26 @@ class Session:
         lease_id, from_seq = self.lease_id, self._next_seq
         told: Any = self.remote.ask(lambda c: c.read_lease_log(lease_id, from_seq=from_seq))
         for piece in told["data"]:
+            self._status.clear()
             out = self.out if piece["stream"] == "stdout" else sys.stderr
-            show(base64.b64decode(piece["body"]), out)
+            body = base64.b64decode(piece["body"])
+            self._line_is_open = not body.endswith(b"\n")
+            live.show(body, out)
         self._next_seq = told["next_seq"]
         if told["left_out"] and told["ended"]:
             note(f"{told['left_out']} bytes of what it printed were not kept")
         return dict(told)
+
+    def _show_status(self, lease: dict[str, Any]) -> None:
+        """Not behind a line that the program has still to end: it would be overwritten."""
+        if not self._status.is_on or self._line_is_open or lease["state"] in OVER:
+            return
+        if time.monotonic() >= self._use_at:
+            lease_id, self._use_at = self.lease_id, time.monotonic() + USE_SECONDS
+            with suppress(AnswerIsNo):
+                use = self.remote.ask(lambda c: c.read_lease_use(lease_id))
+                self._busy_ppm = use.get("busy_ppm")
+        self._status.show(live.status_of(lease, self._watch.elapsed_us(lease), self._busy_ppm))
 
     def _patiently(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """A server that is away is asked again for some minutes; funds bound what comes after."""
@@ -373,13 +499,19 @@ class Session:
         except AnswerIsNo as no:
             note(f"the usage is not countersigned: {str(no).splitlines()[0]}")
 
-    def told(self, code: int, wait_s: int) -> dict[str, Any]:
-        """What `--json` prints. The bill is final when the state is settled."""
+    def told(self, code: int, wait_s: int) -> tuple[dict[str, Any], int]:
+        """What `--json` prints, and the GPU time from opening to close. The bill is final when the
+        state is settled; before that `estimate` is what the time costs.
+        """
+        from cli.countersigning import used_gpu_us
+
         ends = time.monotonic() + wait_s
         lease = self._read()
         while lease["state"] == "closing" and time.monotonic() < ends:
             time.sleep(LOOK_SECONDS[1] / 2)
             lease = self._read()
+        is_final = lease["state"] in live.FINAL
+        used_us = used_gpu_us(lease)[0] if lease.get("opened_at") and lease.get("closed_at") else 0
         names = (
             "lease_id",
             "job_id",
@@ -396,12 +528,13 @@ class Session:
         )
         told = {name: lease[name] for name in names if lease.get(name) is not None}
         signed = self.lease.get("countersigned_gpu_us")
-        return {
-            **told,
+        told |= {
             "exit_code": code,
+            "is_final": is_final,
             "ran": "here" if self.is_local else "on the node",
             "countersigned_gpu_us": None if signed is None else str(signed),
         }
+        return told | ({} if is_final else {"estimate": live.cost(lease, used_us)}), used_us
 
 
 @dataclass
@@ -418,41 +551,32 @@ class Waits:
         self.is_said = True
 
 
-def _line(told: dict[str, Any]) -> str:
-    signed = told["countersigned_gpu_us"]
-    return (
-        f"{told['lease_id']} {told['state']}: {told['gpu_us']} GPU-microseconds metered,"
-        f" {'nothing' if signed is None else signed} signed for, {amount(told['charge'])}"
-    )
+def _opened(body: LeaseRequest, key: str, client: Client) -> Any:
+    return client.open_lease(body, idempotency_key=key)
+
+
+def _is_busy(document: Any) -> bool:
+    """Whether a GPU that others hold is all that is missing."""
+    told = document or {}
+    return told.get("code") == "no_match" and (told.get("facts") or {}).get("missing") == "room"
+
+
+def _ask_whether_to_stop(status: live.StatusLine) -> str:
+    """y: stop it, n: go on, l: leave it running. Where there is no terminal to ask on: y."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return "y"
+    status.clear()
+    sys.stderr.write("\nStop the program and release the lease? [y]es, [n]o, [l]eave it running: ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline().strip().lower()[:1]
+    return answer if answer in ("n", "l") else "y"
 
 
 # --- terminal ------------------------------------------------------------------------------------
 
-_SAFE = re.compile(rb"\x1b\[[0-9;]{0,16}[mK]|[\r\n\t\b]")
-_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
-
-def show(body: bytes, out: TextIO) -> None:
-    """What the program printed, byte for byte. In a terminal only colours and line control work:
-    the rest could type on the renter's behalf.
-    """
-    shown = harmless(body) if out.isatty() else body
-    raw = getattr(out, "buffer", None)
-    if raw is None:
-        out.write(shown.decode(errors="replace"))
-    else:
-        out.flush()
-        raw.write(shown)
-    out.flush()
-
-
-def harmless(body: bytes) -> bytes:
-    """Control characters made visible, but for colours, ends of lines, tabs and backspaces."""
-    shown, place = [], 0
-    for found in _SAFE.finditer(body):
-        shown += [_CONTROL.sub(b"?", body[place : found.start()]), found[0]]
-        place = found.end()
-    return b"".join([*shown, _CONTROL.sub(b"?", body[place:])])
+class Signalled(KeyboardInterrupt):
+    """Another program ends us: nobody is asked."""
 
 
 @contextmanager
@@ -466,7 +590,7 @@ def _interrupting() -> Generator[None, None, None]:
     heeded = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
 
     def interrupt(_number: int, _frame: Any) -> None:
-        raise KeyboardInterrupt
+        raise Signalled
 
     before = [signal.signal(number, interrupt) for number in heeded]
     try:

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,7 +71,13 @@ class Here:
         self.transport.close()
         self.lock.__exit__(None, None, None)
 
-    def run(self, lease_id: str, command: list[str], is_over: Callable[[], bool]) -> int:
+    def run(
+        self,
+        lease_id: str,
+        command: list[str],
+        is_over: Callable[[], bool],
+        variables: Mapping[str, str],
+    ) -> int:
         """Acknowledge, start, say ready, see it end; the exit code. Raises AnswerIsNo."""
         start = self._told(lease_id)
         if list(start.command) != command or not start.is_what_was_asked:
@@ -79,7 +85,7 @@ class Here:
         self._tell(lease_id, "acknowledge", _answer("start", start, self.settings.executor))
         try:
             process = subprocess.Popen(  # noqa: S603
-                command, env={**os.environ, **share_variables(start)}
+                command, env={**os.environ, **variables, **share_variables(start)}
             )
         except OSError as error:
             self._tell(lease_id, "decline", {})

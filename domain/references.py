@@ -11,11 +11,13 @@ import re
 
 REFERENCE_MAX = 512
 THIRD_PARTY_KEY, CHECKPOINT, DATASET = "third_party_key", "checkpoint", "dataset"
-REFERENCE_KINDS = (THIRD_PARTY_KEY, CHECKPOINT, DATASET)
-"""What a job refers to. Of a key: its name in a secret store; of the others an address without a
-query.
+WORKSPACE = "workspace"
+REFERENCE_KINDS = (THIRD_PARTY_KEY, CHECKPOINT, DATASET, WORKSPACE)
+"""What a job refers to. Of a key: its name in a secret store; of a workspace: its digest
+(`domain/jobs/workspace.py`); of the others an address without a query.
 """
 
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _KEY_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,63}(/[0-9A-Za-z_.-]{1,64}){0,3}", re.ASCII)
 _ADDRESS = re.compile(
     r"(?:[a-z][a-z0-9+.-]{1,15}://)?[0-9A-Za-z][0-9A-Za-z_.:/+@-]{0,400}", re.ASCII
@@ -41,6 +43,8 @@ def reference_rule(kind: str, name: str) -> str | None:
         return "a reference names a secret and holds none: this looks like one"
     if kind == THIRD_PARTY_KEY:
         return None if _KEY_NAME.fullmatch(name) else "the name of a key in a secret store"
+    if kind == WORKSPACE:
+        return None if _DIGEST.fullmatch(name) else "the digest of a workspace, 64 hex digits"
     if _ADDRESS.fullmatch(name) is None:
         return "an address without query or fragment: signed addresses are secrets"
     authority = name.partition("://")[2].partition("/")[0]

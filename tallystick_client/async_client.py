@@ -5745,6 +5745,20 @@ class AsyncClient(AsyncCalls):
         )
         return cast("forms.QueueTaskDoneAnswer", found)
 
+    async def add_workspace(self, body: forms.WorkspaceContentsForm) -> forms.WorkspaceKeptAnswer:
+        """Keeps the list of files of a folder, and says which pieces of them are to be
+        sent.
+        """
+        found = await self._call("POST", "/v1/workspaces", body=body)
+        return cast("forms.WorkspaceKeptAnswer", found)
+
+    async def add_workspace_pieces(
+        self, body: forms.WorkspacePiecesRequest
+    ) -> forms.PiecesKeptAnswer:
+        """Keeps pieces of files. What no workspace of yours names is not kept."""
+        found = await self._call("POST", "/v1/workspaces/pieces", body=body)
+        return cast("forms.PiecesKeptAnswer", found)
+
     async def list_assignments(self, node_id: str) -> forms.AssignmentsAnswer:
         """Lists the leases of a node: device, start and end of each."""
         found = await self._call("GET", at("/v1/nodes/{node_id}/assignments", node_id=node_id))
@@ -6230,7 +6244,7 @@ class AsyncClient(AsyncCalls):
         return cast("forms.JobRestartedAnswer", found)
 
     async def issue_executor_key(
-        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+        self, node_id: str, body: forms.ExecutorKeyRequest, *, idempotency_key: str | None = None
     ) -> forms.ExecutorKeyAnswer:
         """Issues a key for the program that runs the work of a node's leases. It can do
         nothing.
@@ -6357,6 +6371,95 @@ class AsyncClient(AsyncCalls):
         """
         found = await self._call("GET", at("/v1/leases/{lease_id}/work", lease_id=lease_id))
         return cast("forms.LeaseWorkAnswer", found)
+
+    async def read_lease_workspace(self, node_id: str, lease_id: str) -> forms.LeaseWorkspaceAnswer:
+        """Returns the list of files of a lease's work, for the executor that starts it."""
+        found = await self._call(
+            "GET",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/workspace",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+        )
+        return cast("forms.LeaseWorkspaceAnswer", found)
+
+    async def read_workspace_pieces(
+        self, node_id: str, lease_id: str, body: forms.PiecesWantedRequest
+    ) -> forms.WorkspacePiecesAnswer:
+        """Returns pieces of the files of a lease's work, for the executor that starts it."""
+        found = await self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/workspace/pieces",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+        )
+        return cast("forms.WorkspacePiecesAnswer", found)
+
+    async def add_lease_secrets(
+        self, lease_id: str, body: forms.LeaseSecretsRequest
+    ) -> forms.LeaseSecretsAnswer:
+        """Hands sealed variables to the executor of a lease's node. They are in no log and
+        no list.
+        """
+        found = await self._call(
+            "POST", at("/v1/leases/{lease_id}/secrets", lease_id=lease_id), body=body
+        )
+        return cast("forms.LeaseSecretsAnswer", found)
+
+    async def add_lease_results(
+        self, node_id: str, lease_id: str, body: forms.LeaseResultsRequest
+    ) -> forms.ResultsListedAnswer:
+        """Keeps the list of files that the work of a lease left, once."""
+        found = await self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/results",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+        )
+        return cast("forms.ResultsListedAnswer", found)
+
+    async def add_result_pieces(
+        self, node_id: str, lease_id: str, body: forms.WorkspacePiecesRequest
+    ) -> forms.PiecesKeptAnswer:
+        """Keeps pieces of the files that the work of a lease left."""
+        found = await self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/results/pieces",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+        )
+        return cast("forms.PiecesKeptAnswer", found)
+
+    async def read_lease_results(self, lease_id: str) -> forms.LeaseResultsAnswer:
+        """Returns the list of files that the work of a lease left. Kept for a day."""
+        found = await self._call("GET", at("/v1/leases/{lease_id}/results", lease_id=lease_id))
+        return cast("forms.LeaseResultsAnswer", found)
+
+    async def read_result_pieces(
+        self, lease_id: str, body: forms.PiecesWantedRequest
+    ) -> forms.WorkspacePiecesAnswer:
+        """Returns pieces of the files that the work of a lease left, for its renter."""
+        found = await self._call(
+            "POST", at("/v1/leases/{lease_id}/results/pieces", lease_id=lease_id), body=body
+        )
+        return cast("forms.WorkspacePiecesAnswer", found)
+
+    async def read_lease_use(self, lease_id: str) -> forms.LeaseUseAnswer:
+        """Returns what a lease has used so far, what that costs, and how busy its devices
+        are.
+        """
+        found = await self._call("GET", at("/v1/leases/{lease_id}/use", lease_id=lease_id))
+        return cast("forms.LeaseUseAnswer", found)
 
     async def export_focus_csv(
         self, account_id: str, period: str, *, focus: Literal["1.2", "1.3"] | None = None

@@ -2217,6 +2217,16 @@ class ExecutorKeyAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class ExecutorKeyRequest(TypedDict):
+    """`sealing_key`: an X25519 key of the executor, hex, to which renters seal what it
+    alone may read; `sealing_signature`: by the node's own key over the key and the node's
+    id.
+    """
+
+    sealing_key: NotRequired[str | None]
+    sealing_signature: NotRequired[str | None]
+
+
 class FaultsByPartyAnswer(TypedDict):
     """How many closed leases ended through the fault of each party. Faults of the network
     and of a client count against no other party.
@@ -3075,11 +3085,11 @@ class JobQuoteRequest(TypedDict):
 
 class JobReferenceForm(TypedDict):
     """Something the job uses that is kept elsewhere: the name of a key in a secret store,
-    or the address of a checkpoint or a data set, without user, password and query. Never a
-    secret.
+    or the address of a checkpoint or a data set, without user, password and query; of a
+    `workspace`, which was kept here, its digest. Never a secret.
     """
 
-    kind: Literal["third_party_key", "checkpoint", "dataset"]
+    kind: Literal["third_party_key", "checkpoint", "dataset", "workspace"]
     name: str
 
 
@@ -3841,6 +3851,37 @@ class LeaseResourcesAnswer(TypedDict):
     position: int
 
 
+class LeaseResultsAnswer(TypedDict):
+    """`is_listed`: the node has said which files there are. `missing`: pieces that it has
+    still to send.
+    """
+
+    lease_id: str
+    missing: list[str]
+    position: NotRequired[int]
+    is_listed: bool
+    files: list[WorkspaceFileForm]
+
+
+class LeaseResultsRequest(TypedDict):
+    """The files that lie under the paths which the workspace asks back."""
+
+    files: list[WorkspaceFileForm]
+
+
+class LeaseSecretsAnswer(TypedDict):
+    lease_id: str
+    position: NotRequired[int]
+
+
+class LeaseSecretsRequest(TypedDict):
+    """`sealed`: base64 of a libsodium sealed box for the executor's sealing key, over the
+    JSON `{"lease_id": ..., "variables": {...}}`. The server cannot open it.
+    """
+
+    sealed: str
+
+
 class LeaseStateAnswer(TypedDict):
     """A lease after a turn. Moments that go with other states are absent."""
 
@@ -3978,6 +4019,40 @@ class LeaseTurnRequest(TypedDict):
     """No fields: `{}`."""
 
 
+class LeaseUseAnswer(TypedDict):
+    """`gpu_us` and `charge` are estimates while `is_final` is false: reports still under
+    way add to them. `busy_ppm`: how busy the devices were over the last `busy_seconds` that
+    the node reported; absent where that cannot be measured. `reported_until`: to where the
+    node has told its use.
+    """
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    opened_at: NotRequired[str]
+    closed_at: NotRequired[str]
+    gpu_us: str
+    charge: Money
+    is_final: bool
+    reported_until: NotRequired[str]
+    busy_ppm: NotRequired[int]
+    busy_seconds: NotRequired[int]
+    position: NotRequired[int]
+
+
 LeaseUsedAnswer = TypedDict(
     "LeaseUsedAnswer",
     {
@@ -3997,7 +4072,8 @@ LeaseUsedAnswer = TypedDict(
 
 class LeaseWorkAnswer(TypedDict):
     """`credentials` are sealed to the key the renter named: base64 of a libsodium sealed
-    box.
+    box. `sealing_key`: the executor's X25519 key, for what it alone may read;
+    `sealing_signature` is over it by `node_key`, which signed the node's usage then.
     """
 
     lease_id: str
@@ -4027,6 +4103,10 @@ class LeaseWorkAnswer(TypedDict):
     outcome: NotRequired[Literal["exited", "limited", "lost"]]
     endpoint: NotRequired[str]
     credentials: NotRequired[str]
+    node_id: NotRequired[str]
+    node_key: NotRequired[str]
+    sealing_key: NotRequired[str]
+    sealing_signature: NotRequired[str]
 
 
 class LeaseWorkloadAnswer(TypedDict):
@@ -4042,6 +4122,17 @@ class LeaseWorkloadAnswer(TypedDict):
     mounts: NotRequired[list[StoreMountAnswer]]
     reserved_port: NotRequired[ReservedPortAnswer]
     workload_sha256: str
+
+
+class LeaseWorkspaceAnswer(TypedDict):
+    """What the job of the lease brings. `sealed`: variables in a box that the executor's
+    sealing key opens, once the renter has sent them.
+    """
+
+    lease_id: str
+    workspace: WorkspaceContentsForm
+    sealed: NotRequired[str]
+    position: NotRequired[int]
 
 
 LicenceAnswer = TypedDict(
@@ -5389,6 +5480,17 @@ class PendingLeaseAnswer(TypedDict):
     part: NotRequired[int]
     parts: NotRequired[int]
     attempt: NotRequired[int]
+
+
+class PiecesKeptAnswer(TypedDict):
+    """`kept`: how many of them were expected, and are here now."""
+
+    kept: int
+    position: NotRequired[int]
+
+
+class PiecesWantedRequest(TypedDict):
+    sha256: list[str]
 
 
 class PolicyLintAnswer(TypedDict):
@@ -6984,6 +7086,14 @@ class ResourceUsePage(TypedDict):
     data: list[ResourceUseAnswer]
 
 
+class ResultsListedAnswer(TypedDict):
+    """`missing`: the pieces that are to be sent."""
+
+    lease_id: str
+    missing: list[str]
+    position: NotRequired[int]
+
+
 class RevenueSharesAnswer(TypedDict):
     """`provider_ppm`: what is left for the provider's own account."""
 
@@ -8195,3 +8305,58 @@ class WorkToStopAnswer(TypedDict):
     workload_sha256: str
     closed_at: str
     close_code: int
+
+
+class WorkspaceContentsForm(TypedDict):
+    """What the work finds in its folder. `environment`: variables and their values, which
+    are no secrets. `secrets`: names of variables whose values come sealed, for each lease.
+    `results`: paths that come back when the work has ended. `salt`: random, so that the
+    digest tells nothing.
+    """
+
+    salt: str
+    files: NotRequired[list[WorkspaceFileForm]]
+    environment: NotRequired[dict[str, str]]
+    secrets: NotRequired[list[str]]
+    results: NotRequired[list[str]]
+
+
+class WorkspaceFileForm(TypedDict):
+    """A regular file, in pieces of 512 KiB: `sha256` of each, in order."""
+
+    path: str
+    is_program: NotRequired[bool]
+    size: int
+    sha256: list[str]
+
+
+class WorkspaceKeptAnswer(TypedDict):
+    """`missing`: the pieces that are to be sent before work may name the workspace."""
+
+    workspace_sha256: str
+    bytes: int
+    missing: list[str]
+    position: NotRequired[int]
+
+
+class WorkspacePieceAnswer(TypedDict):
+    sha256: str
+    body: str
+
+
+class WorkspacePiecesAnswer(TypedDict):
+    """As many of the wanted pieces as one answer holds; those left out are to be asked for
+    again. `unknown`: pieces that are not there.
+    """
+
+    data: list[WorkspacePieceAnswer]
+    unknown: list[str]
+    position: NotRequired[int]
+
+
+class WorkspacePiecesRequest(TypedDict):
+    """Pieces of workspaces of yours, base64, of which the server named the hashes as
+    missing.
+    """
+
+    data: list[str]

@@ -215,7 +215,7 @@ def page_of(item: type[AnswerModel]) -> type[Page]:
     return create_model(name, __base__=Page, __doc__=Page.__doc__, data=(list[item], ...))  # type: ignore[valid-type]
 
 
-ReferenceKind = Literal["third_party_key", "checkpoint", "dataset"]
+ReferenceKind = Literal["third_party_key", "checkpoint", "dataset", "workspace"]
 Ref = Annotated[
     str, BeforeValidator(no_address), Field(max_length=100, pattern=r"^[0-9A-Za-z_.:/-]*$")
 ]
@@ -245,7 +245,8 @@ class VolumeMountForm(RequestModel):
 
 class JobReferenceForm(RequestModel):
     """Something the job uses that is kept elsewhere: the name of a key in a secret store, or the
-    address of a checkpoint or a data set, without user, password and query. Never a secret.
+    address of a checkpoint or a data set, without user, password and query; of a `workspace`, which
+    was kept here, its digest. Never a secret.
     """
 
     kind: ReferenceKind

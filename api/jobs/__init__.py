@@ -2,4 +2,4 @@
 became of each part come out.
 """
 
-__all__ = ("jobs", "registry")
+__all__ = ("jobs", "registry", "workspaces")

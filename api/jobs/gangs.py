@@ -28,6 +28,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
+from api.jobs import workspaces
 from api.jobs.jobs import EXAMPLE, JobRequest, own_job
 from api.market.matching import MATCH_AGAIN, pool_of_spec
 from api.market.placing import BID_FOR, IN_ONE_APPEND, has_waiting, keeps_queue, wait
@@ -140,6 +141,7 @@ class GangAnswer(AnswerModel):
         JobsReason.GANG_TOO_LARGE,
         MarketReason.NO_MATCH,
         MarketReason.MATCH_IMPOSSIBLE,
+        *workspaces.PROBLEMS,
     ],
 )
 def open_gang(body: GangRequest, call: Caller) -> Response:
@@ -147,6 +149,8 @@ def open_gang(body: GangRequest, call: Caller) -> Response:
     gang_id = call.id("gang")
 
     def commands() -> list[Any]:
+        if body.job is not None:
+            workspaces.use(call, body.job.references, call.id("job"))
         return _opening(body, call, gang_id)
 
     def told(after: After) -> AnswerModel:

@@ -33,6 +33,7 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.constraints import NodeDemandsForm, demands_told
+from api.jobs import workspaces
 from api.market.explanations import JobQuoteAnswer, LeaseMatchAnswer, match_told, quote_told
 from api.market.matching import Wish, look, require_possible, room_of, wish_of
 from api.market.performance import performance_of_match
@@ -344,7 +345,7 @@ class JobExplanationAnswer(AnswerModel):
     WRITE,
     JobAnswer,
     status=201,
-    problems=[*refused_by(SubmitJob), MarketReason.MATCH_IMPOSSIBLE],
+    problems=[*refused_by(SubmitJob), MarketReason.MATCH_IMPOSSIBLE, *workspaces.PROBLEMS],
 )
 def submit_job(body: JobRequest, call: Caller) -> Response:
     """Submits a job. Leases are opened for it."""
@@ -378,6 +379,7 @@ def submit_job(body: JobRequest, call: Caller) -> Response:
 
     def commands() -> SubmitJob:
         require_possible(call.service, _first_wish(call, command), call.round())
+        workspaces.use(call, command.references, job_id)
         return command
 
     return call.record(commands, told)

@@ -47,6 +47,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.door.positions import ReadAsOf
 from api.fleet.constraints import MigStart, Mode
+from api.jobs import workspaces
 from api.jobs.jobs import EXAMPLE, JobRequest, own_job
 from api.market.lease_pricing import pricing_for, term_of
 from api.market.matching import MATCH_AGAIN
@@ -351,6 +352,7 @@ class LeaseFactAnswer(AnswerModel):
         ),
         MarketReason.NO_MATCH,
         MarketReason.MATCH_IMPOSSIBLE,
+        *workspaces.PROBLEMS,
     ],
 )
 async def open_lease(body: LeaseRequest, call: Caller) -> Response:
@@ -359,8 +361,11 @@ async def open_lease(body: LeaseRequest, call: Caller) -> Response:
     With a `pricing` by bids, it asks for bids instead.
     """
     lease_id = call.id("lease")
+    not_here = await run_in_threadpool(_workspace_refusal, body, call)
 
     def commands(here: Round) -> list[Any]:
+        if not_here is not None:
+            raise not_here
         return opening(body, call, lease_id, here)
 
     def told(after: States) -> AnswerModel:
@@ -373,6 +378,17 @@ async def open_lease(body: LeaseRequest, call: Caller) -> Response:
         keep = partial(keep_unmatched, call, problem, lambda: asked_with(body, call, lease_id))
         await run_in_threadpool(keep)
         raise
+
+
+def _workspace_refusal(body: LeaseRequest, call: Call) -> Refused | None:
+    """Why the workspace that a new job names cannot be used; asked beside the matcher's turn, for
+    it asks the database.
+    """
+    try:
+        workspaces.use(call, [] if body.job is None else body.job.references, call.id("job"))
+    except Refused as refused:
+        return refused
+    return None
 
 
 def opening(body: LeaseRequest, call: Call, lease_id: str, here: Round) -> list[Any]:

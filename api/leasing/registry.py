@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.leasing import assignments, escrows, events, halves, leases, quotes, restarts, turns, work
+from api.leasing import (
+    assignments,
+    escrows,
+    events,
+    halves,
+    leases,
+    parcels,
+    quotes,
+    restarts,
+    turns,
+    use,
+    work,
+)
 from api.leasing.log_timer import run_lease_logs
+from api.leasing.parcels import run_lease_parcels
 from api.leasing.restarts import run_restarts
 from api.leasing.watch_timer import run_watch
 from api.process.timer import Timer
@@ -19,9 +32,12 @@ RESOURCES: tuple[Resource, ...] = (
     escrows.resource,
     restarts.resource,
     work.resource,
+    parcels.resource,
+    use.resource,
 )
 TIMERS: tuple[Timer, ...] = (
     Timer("lease_watch", 15, 600, run_watch, turn=40),
     Timer("restarts", 60, 7_200, run_restarts, turn=120),
+    Timer("lease_parcels", 15, 7_200, run_lease_parcels, turn=235),
     Timer("lease_logs", 600, 93_600, run_lease_logs, turn=240),
 )

@@ -13,7 +13,7 @@ import hashlib
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from api.door import auth
 from api.door.auth import executors_only, executors_or_scope, nodes_or_scope, with_scope
@@ -34,9 +34,12 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
+from api.fleet import node_signatures
 from api.fleet.nodes import own_node
 from api.leasing.leases import State
-from domain.fleet.executor_key import IssueExecutorKey, RevokeExecutorKey
+from domain.fleet.executor_key import IssueExecutorKey, RevokeExecutorKey, executor_stream
+from domain.fleet.keys import sealing
+from domain.fleet.node import node_stream
 from domain.fleet.provider import provider_stream
 from domain.fleet.reasons import FleetReason
 from domain.jobs.reasons import JobsReason
@@ -65,6 +68,23 @@ Base64 = Annotated[str, Field(pattern=r"^[0-9A-Za-z+/]*={0,2}$", max_length=21_8
 # --- the executor's key ------------------------------------------------------------------------
 
 
+class ExecutorKeyRequest(RequestModel):
+    """`sealing_key`: an X25519 key of the executor, hex, to which renters seal what it alone may
+    read; `sealing_signature`: by the node's own key over the key and the node's id.
+    """
+
+    sealing_key: Hex32 | None = None
+    sealing_signature: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")] | None = None
+
+    model_config = with_examples({})
+
+    @model_validator(mode="after")
+    def _both(self) -> ExecutorKeyRequest:
+        if (self.sealing_key is None) != (self.sealing_signature is None):
+            raise ValueError("sealing_key and sealing_signature go together")
+        return self
+
+
 class ExecutorKeyAnswer(AnswerModel):
     """`executor_key` is shown once, in this answer; the key before it ends now."""
 
@@ -78,22 +98,24 @@ class ExecutorKeyAnswer(AnswerModel):
     nodes_or_scope("provider"),
     ExecutorKeyAnswer,
     status=201,
-    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE, "bad_signature"],
 )
-def issue_executor_key(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
+def issue_executor_key(node_id: NodeInPath, body: ExecutorKeyRequest, call: Caller) -> Response:
     """Issues a key for the program that runs the work of a node's leases. It can do nothing
     else.
     """
-    del body
     key = auth.executor_key(call.secret("executor-key/v1", node_id))
 
     def commands() -> IssueExecutorKey:
-        _own(call, node_id)
+        own_machine(call, node_id)
+        _require_signed(call, node_id, body)
         return IssueExecutorKey(
             node_id=node_id,
             key_sha256=hashlib.sha256(key.encode()).hexdigest(),
             by=call.principal.member_id or node_id,
             at_us=call.now_us,
+            sealing_key=body.sealing_key,
+            sealing_signature=body.sealing_signature,
         )
 
     return call.record(
@@ -101,6 +123,15 @@ def issue_executor_key(node_id: NodeInPath, body: EmptyRequest, call: Caller) ->
         lambda _after: ExecutorKeyAnswer(node_id=node_id),
         reveal=lambda: {"executor_key": key},
     )
+
+
+def _require_signed(call: Call, node_id: str, body: ExecutorKeyRequest) -> None:
+    """The node's present key has signed the executor's. Raises Problem: 401 bad_signature."""
+    if body.sealing_key is None or body.sealing_signature is None:
+        return
+    public_key = call.service.ledger.market.state_of(node_stream(node_id)).public_key
+    signature = bytes.fromhex(body.sealing_signature)
+    node_signatures.require(public_key, sealing(node_id, body.sealing_key), signature)
 
 
 @resource.post(
@@ -114,13 +145,13 @@ def revoke_executor_key(node_id: NodeInPath, body: EmptyRequest, call: Caller) -
     del body
 
     def commands() -> RevokeExecutorKey:
-        _own(call, node_id)
+        own_machine(call, node_id)
         return RevokeExecutorKey(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
 
     return call.record(commands, lambda _after: ExecutorKeyAnswer(node_id=node_id))
 
 
-def _own(call: Call, node_id: str) -> None:
+def own_machine(call: Call, node_id: str) -> None:
     """The caller is the node, its executor or its provider. Raises Refused: NODE_UNKNOWN."""
     if not (call.node_of_caller(node_id) or call.executor_of_caller(node_id)):
         own_node(call, node_id)
@@ -189,7 +220,7 @@ def acknowledge_command(
     """Records that the executor will start the work, or has stopped all of it."""
 
     def commands() -> AcknowledgeCommand:
-        _own(call, node_id)
+        own_machine(call, node_id)
         return AcknowledgeCommand(
             lease_id=lease_id,
             node_id=node_id,
@@ -219,8 +250,8 @@ def end_work(
     """
 
     def commands() -> list[Any]:
-        _own(call, node_id)
-        reserved = _leased(call, node_id, lease_id).reserved
+        own_machine(call, node_id)
+        reserved = leased(call, node_id, lease_id).reserved
         ended = EndWork(
             lease_id=lease_id,
             node_id=node_id,
@@ -256,8 +287,8 @@ def decline_work(
     del body
 
     def commands() -> CloseLease:
-        _own(call, node_id)
-        lease = _leased(call, node_id, lease_id)
+        own_machine(call, node_id)
+        lease = leased(call, node_id, lease_id)
         if lease.opened is not None:
             raise Refused(FleetReason.LEASE_STATE, lease_id=lease_id, status=lease.status)
         return CloseLease(
@@ -271,7 +302,7 @@ def decline_work(
     return call.record(commands, _state_of(lease_id))
 
 
-def _leased(call: Call, node_id: str, lease_id: str) -> Lease:
+def leased(call: Call, node_id: str, lease_id: str) -> Lease:
     """A lease of this node. Raises Refused: LEASE_UNKNOWN."""
     lease = call.service.ledger.market.state_of(lease_stream(lease_id))
     if lease.reserved is None or lease.reserved.node_id != node_id:
@@ -360,7 +391,7 @@ def ingest_lease_log(
     """Stores pieces of the work's output. A piece that is sent twice is kept once."""
     if not call.executor_of_caller(node_id):
         raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
-    _leased(call, node_id, lease_id)
+    leased(call, node_id, lease_id)
     pieces = [(piece.stream, _bytes(piece.body)) for piece in body.data]
     with call.read() as view:
         head = lease_logs.append(
@@ -392,7 +423,7 @@ def read_lease_log(
     lease_id: LeaseInPath, call: Caller, from_seq: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0
 ) -> Response:
     """Returns the output of a lease's work, for its renter and its provider. Kept for a week."""
-    lease = _party(call, lease_id)
+    lease = party_of(call, lease_id)
     with call.read() as view:
         head = lease_logs.head(view.connection, lease_id)
         chunks = lease_logs.read(view.connection, lease_id, from_seq, CHUNKS_MAX)
@@ -423,7 +454,7 @@ def _stream(name: str) -> LogStream:
     return name  # type: ignore[return-value]
 
 
-def _party(call: Call, lease_id: str) -> Lease:
+def party_of(call: Call, lease_id: str) -> Lease:
     """The lease, for its renter and its provider alone. Raises Refused: LEASE_UNKNOWN."""
     market = call.service.ledger.market
     lease = market.state_of(lease_stream(lease_id))
@@ -442,7 +473,10 @@ def _party(call: Call, lease_id: str) -> Lease:
 
 
 class LeaseWorkAnswer(WorkStateAnswer):
-    """`credentials` are sealed to the key the renter named: base64 of a libsodium sealed box."""
+    """`credentials` are sealed to the key the renter named: base64 of a libsodium sealed box.
+    `sealing_key`: the executor's X25519 key, for what it alone may read; `sealing_signature` is
+    over it by `node_key`, which signed the node's usage then.
+    """
 
     executor: ExecutorId | None = None
     runner: Runner | None = None
@@ -450,6 +484,10 @@ class LeaseWorkAnswer(WorkStateAnswer):
     outcome: Literal["exited", "limited", "lost"] | None = None
     endpoint: str | None = None
     credentials: str | None = None
+    node_id: NodeId | None = None
+    node_key: Hex32 | None = None
+    sealing_key: Hex32 | None = None
+    sealing_signature: str | None = None
 
 
 @resource.get(
@@ -457,7 +495,7 @@ class LeaseWorkAnswer(WorkStateAnswer):
 )
 def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns whether the work of a lease was started, how it ended, and how to reach it."""
-    lease = _party(call, lease_id)
+    lease = party_of(call, lease_id)
     with call.read(WORK, LEASES) as view:
         row = work.read_work(view.connection, lease_id)
         terms = leases.read_lease(view.connection, lease_id)
@@ -472,5 +510,20 @@ def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
             workload_sha256=started and started.workload_sha256,
             endpoint=None if terms is None else terms.endpoint,
             credentials=None if row is None else row.credentials,
+            **_sealing_of(call, lease),
         )
         return call.answer(view, told)
+
+
+def _sealing_of(call: Call, lease: Lease) -> dict[str, Any]:
+    """To which key the renter seals what only the executor of the node may read."""
+    if lease.reserved is None:
+        return {}
+    node_id, market = lease.reserved.node_id, call.service.ledger.market
+    executor = market.state_of(executor_stream(node_id))
+    return {
+        "node_id": node_id,
+        "node_key": executor.sealing_signed_by,
+        "sealing_key": executor.sealing_key,
+        "sealing_signature": executor.sealing_signature,
+    }

@@ -90,6 +90,40 @@ SENTENCES: dict[Reason, Sentence] = {
         "The executor acknowledged other work than the job describes (image, command or "
         "environment). Read the work of the lease again and start that.",
     ),
+    JobsReason.WORKSPACE_INVALID: sentence(
+        INVALID, "The workspace breaks its rule[: {rule:rule}]. Change it and send it again."
+    ),
+    JobsReason.WORKSPACE_UNKNOWN: sentence(
+        NOT_FOUND,
+        when("The job of the lease {lease_id:text} brings no folder.", lease_id=ANY),
+        "Your account keeps no workspace of this digest. Send its list of files first.",
+    ),
+    JobsReason.WORKSPACE_INCOMPLETE: sentence(
+        CONFLICT,
+        "The server still waits for {missing:count} pieces of the workspace. Send them, then ask "
+        "for the work again.",
+        "The server still waits for pieces of the workspace. Send them, then ask for the work "
+        "again.",
+    ),
+    JobsReason.WORKSPACE_TOO_LARGE: sentence(
+        INVALID,
+        when(
+            "The files have {bytes:bytes}; the server takes {most:bytes} of one folder. Leave "
+            "some out with a .tallystickignore.",
+            limit="one folder",
+        ),
+        when(
+            "Folders of your open work have {bytes:bytes} together with this one; the server keeps "
+            "{most:bytes} for an account. Wait until work has ended, or leave files out.",
+            limit="account",
+        ),
+        "The server has no room for more folders now. Try again later, or leave files out.",
+    ),
+    JobsReason.SECRETS_UNUSABLE: sentence(
+        CONFLICT,
+        "Secrets for the lease[ {lease_id:text}] are taken once, before its work begins. Open "
+        "another lease for others.",
+    ),
     JobsReason.GANG_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no gang[ {gang_id:text}] that you may see. `tallystick gang list` shows yours.",

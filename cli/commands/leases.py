@@ -15,6 +15,7 @@ import typer
 
 from cli.arguments import JobId, KeyFile, LeaseId
 from cli.remote import AS_IT_IS, IN_ORDER, Remote, credits_of, lists, ppm_of, reads, records
+from cli.running.live import follow_log, follow_use
 from cli.terminal import (
     EXIT_NO,
     AnswerIsNo,
@@ -192,8 +193,15 @@ def show_lease(
     lease_id: LeaseId,
     until: Annotated[LeaseState | None, typer.Option(help="Wait for this state.")] = None,
     timeout: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="Seconds to wait.")] = 120,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Show use, cost and how busy its GPUs are, until it is over."),
+    ] = False,
 ) -> None:
     """Show one lease: its state, use and cost. Exit 1 when the wait was too long."""
+    if live:
+        follow_use(remote, lease_id, LOOK_EVERY_SECONDS)
+        return
     ends = time.monotonic() + timeout
     while True:
         told = remote.ask(lambda c: c.read_lease(lease_id))
@@ -205,6 +213,27 @@ def show_lease(
     if until is not None and not arrived:
         note(f"after {timeout} s the lease is {told['state']}, not {until}: is its node up?")
         raise typer.Exit(EXIT_NO)
+
+
+@lease.command("log", epilog="Example: tallystick lease log lease_1f0c... --follow")
+@reads
+def print_log(
+    remote: Remote,
+    lease_id: LeaseId,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the program has ended.")
+    ] = False,
+) -> None:
+    """Print what the program of a lease has printed. Kept for a week.
+
+    With --json the program's output goes to standard error.
+    """
+    import sys
+
+    out = sys.stderr if remote.as_json else sys.stdout
+    code = follow_log(remote, lease_id, out, follows=follow)
+    if remote.as_json:
+        tell({"lease_id": lease_id, "exit_code": code}, (), as_json=True)
 
 
 @lease.command("ready", epilog="Example: tallystick lease ready lease_1f0c...")

@@ -26,6 +26,9 @@ class ExecutorKeyIssued:
     key_sha256: str  # hex, of the key as it is sent
     by: str  # a member, or the node itself
     at_us: int
+    sealing_key: str | None = None  # X25519, hex: renters seal to it what no one else may read
+    sealing_signature: str | None = None  # hex, by the node's own key over `keys.sealing`
+    sealing_signed_by: str | None = None  # that key, hex, Ed25519
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,8 @@ class IssueExecutorKey:
     key_sha256: str
     by: str
     at_us: int
+    sealing_key: str | None = None
+    sealing_signature: str | None = None  # the shell has verified it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +66,18 @@ class ExecutorState:
     """`key_sha256` None: no executor may act for the node."""
 
     key_sha256: str | None = None
+    sealing_key: str | None = None
+    sealing_signature: str | None = None
+    sealing_signed_by: str | None = None
 
 
 def evolve(state: ExecutorState, fact: ExecutorKeyIssued | ExecutorKeyRevoked) -> ExecutorState:
     del state
     match fact:
         case ExecutorKeyIssued():
-            return ExecutorState(fact.key_sha256)
+            return ExecutorState(
+                fact.key_sha256, fact.sealing_key, fact.sealing_signature, fact.sealing_signed_by
+            )
         case ExecutorKeyRevoked():
             return ExecutorState()
         case _:
@@ -84,7 +94,13 @@ def decide_issue(command: IssueExecutorKey, world: World) -> list[Change]:
     if node.phase == "retired":
         raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=node.phase)
     issued = ExecutorKeyIssued(
-        node_id=command.node_id, key_sha256=command.key_sha256, by=command.by, at_us=command.at_us
+        node_id=command.node_id,
+        key_sha256=command.key_sha256,
+        by=command.by,
+        at_us=command.at_us,
+        sealing_key=command.sealing_key,
+        sealing_signature=command.sealing_signature,
+        sealing_signed_by=None if command.sealing_key is None else node.public_key,
     )
     return [Change(executor_stream(command.node_id), issued)]
 

@@ -19,6 +19,7 @@ INGRESS_BYTES_TYPE = "org.tallystick.node.ingress-bytes.v1"
 ROTATION_TYPE = "org.tallystick.node.key-rotated.v1"
 INTRODUCTION_TYPE = "org.tallystick.node.key-introduced.v1"
 ROTATE_REQUEST_TYPE = "org.tallystick.node.rotate-request.v1"
+SEALING_TYPE = "org.tallystick.node.executor-sealing.v1"
 """DSSE payload types: a signature made for one purpose is worth nothing for another."""
 
 
@@ -98,3 +99,10 @@ def introduction(node_id: str, previous_key: str, public_key: str) -> bytes:
     """
     lines = (node_id, previous_key, public_key)
     return envelope(INTRODUCTION_TYPE, "\n".join(lines).encode())
+
+
+def sealing(node_id: str, sealing_key: str) -> bytes:
+    """What the node signs with its own key: to this key (X25519, hex) renters seal what only the
+    executor of this node may read.
+    """
+    return envelope(SEALING_TYPE, f"{node_id}\n{sealing_key}".encode())

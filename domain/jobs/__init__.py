@@ -12,4 +12,5 @@ __all__ = (
     "reasons",
     "registry",
     "task_queue",
+    "workspace",
 )

@@ -18,7 +18,7 @@ from domain.jobs.cron import parse
 from domain.jobs.reasons import JobsReason
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
-from domain.references import DATASET, REFERENCE_KINDS, reference_rule
+from domain.references import DATASET, REFERENCE_KINDS, WORKSPACE, reference_rule
 from domain.refusal import Refused
 from domain.trust.reasons import TrustReason
 
@@ -66,6 +66,11 @@ def datasets_of(references: Sequence[Reference]) -> tuple[str, ...]:
     return tuple(one.name for one in references if one.kind == DATASET)
 
 
+def workspace_of(references: Sequence[Reference]) -> str | None:
+    """The digest of the workspace among them."""
+    return next((one.name for one in references if one.kind == WORKSPACE), None)
+
+
 def require_references(references: Sequence[Reference]) -> None:
     """Raises Refused: COUNT_OUT_OF_RANGE, UNKNOWN_MODE, REFERENCE_INVALID, DUPLICATE_ID."""
     if len(references) > REFERENCES_MAX:
@@ -80,6 +85,8 @@ def require_references(references: Sequence[Reference]) -> None:
             raise Refused(TrustReason.REFERENCE_INVALID, kind=one.kind, rule=broken)
     if len(set(references)) != len(references):
         raise Refused(MoneyReason.DUPLICATE_ID, rule="each reference once")
+    if sum(one.kind == WORKSPACE for one in references) > 1:
+        raise Refused(MoneyReason.DUPLICATE_ID, rule="one workspace")
 
 
 def require_plan(kind: str, plan: JobPlan | None) -> None:

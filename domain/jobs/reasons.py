@@ -24,6 +24,11 @@ class JobsReason(Reason):
     TASK_UNKNOWN = "task_unknown"
     TASK_STATE = "task_state"
     WORKLOAD_MISMATCH = "workload_mismatch"
+    WORKSPACE_INVALID = "workspace_invalid"
+    WORKSPACE_UNKNOWN = "workspace_unknown"
+    WORKSPACE_INCOMPLETE = "workspace_incomplete"
+    WORKSPACE_TOO_LARGE = "workspace_too_large"
+    SECRETS_UNUSABLE = "secrets_unusable"
 
 
 REASONS = tuple(JobsReason)
@@ -37,5 +42,7 @@ STORED: frozenset[Reason] = frozenset(
         JobsReason.GANG_TOO_LARGE,
         JobsReason.TASK_UNKNOWN,
         JobsReason.TASK_STATE,
+        JobsReason.WORKSPACE_UNKNOWN,
+        JobsReason.WORKSPACE_INCOMPLETE,
     }
 )

@@ -11,10 +11,12 @@ __all__ = (
     "dispute_texts",
     "lease_halves",
     "lease_logs",
+    "lease_parcels",
     "sealed_secrets",
     "secret_salts",
     "service_accounts",
     "timer_runs",
     "wallet_challenges",
     "webhook_deliveries",
+    "workspaces",
 )

@@ -47,6 +47,12 @@ _AT = (
     "SELECT lane, position, node_id, node_seq, body, flags, recorded_us FROM usage_event"
     " WHERE lane = %s AND position = %s"
 )
+_LATEST = """
+    SELECT e.lane, e.position, e.node_id, e.node_seq, e.body, e.flags, e.recorded_us
+    FROM (SELECT lane, position FROM usage_key WHERE lane = %s AND node_id = %s
+        ORDER BY node_seq DESC LIMIT %s) k
+    JOIN usage_event e USING (lane, position) ORDER BY e.node_seq
+"""
 _ALL = "SELECT lane, position, node_id, node_seq, body, flags, recorded_us FROM usage_event"
 _BETWEEN = """
     SELECT e.lane, e.position, e.node_id, e.node_seq, e.body, e.flags, e.recorded_us
@@ -89,6 +95,12 @@ def report_at(connection: Connection, lane: int, position: int) -> StoredReport 
     """The report at a place of a lane."""
     row = connection.execute(_AT, (lane, position), binary=True).fetchone()
     return None if row is None else StoredReport(*row)
+
+
+def latest_reports(connection: Connection, node_id: str, limit: int) -> list[StoredReport]:
+    """The last reports of a node, in order."""
+    rows = connection.execute(_LATEST, (lane_of(node_id), node_id, limit), binary=True)
+    return [StoredReport(*row) for row in rows]
 
 
 def reports_between(

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from node_reporter.executor.job_log import Piece
+from node_reporter.executor.parcels.returning import Refused
+from node_reporter.executor.runner import NotStarted
 from node_reporter.executor.work import Work, WorkUnreadable, parse
-from node_reporter.reports.client import TAG, Transport, Unreachable, parsed
+from node_reporter.reports.client import TAG, HttpTransport, Transport, Unreachable, parsed
 from node_reporter.terminal import printable
+
+FINAL = (400, 401, 403, 404, 409, 413, 422)
+"""Statuses that the same request would get again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,15 @@ class ExecutorClient:
             "Authorization": f"Bearer {executor_key}",
         }
         self._known: tuple[str, Work] | None = None  # the list's tag, and the list
+
+    @classmethod
+    @contextmanager
+    def apart(
+        cls, node_id: str, executor_key: str, connect: Callable[[], HttpTransport]
+    ) -> Generator[ExecutorClient, None, None]:
+        """A client with a connection of its own, for a thread of its own."""
+        with closing(connect()) as transport:
+            yield cls(node_id, executor_key, transport)
 
     def work(self) -> Work:
         """What the node is to do. Raises Unreachable, WorkUnreadable."""
@@ -83,6 +98,57 @@ class ExecutorClient:
             return int(answer["next_seq"])
         # What the server will never take is let go, or nothing later would arrive.
         return seq + len(pieces) if said.is_final else None
+
+    # --- files --------------------------------------------------------------------------------
+
+    def workspace(self, lease_id: str) -> Mapping[str, Any]:
+        """The renter's list of files. Raises Unreachable, NotStarted."""
+        path = f"{self._path}/{lease_id}/workspace"
+        answer = self._transport.request("GET", path, self._headers, None)
+        if answer.status in FINAL:
+            raise NotStarted(f"its folder is not to be had: the server answered {answer.status}")
+        if answer.status != 200:
+            raise Unreachable(f"answered {answer.status}")
+        try:
+            found = parsed(answer.body)
+        except ValueError as error:
+            raise NotStarted(f"its folder cannot be read: {error}") from None
+        return found if isinstance(found, dict) else {}
+
+    def pieces(self, lease_id: str, wanted: list[str]) -> dict[str, bytes]:
+        """Some of the wanted pieces of its files. Raises Unreachable, NotStarted."""
+        said, found = self._post(f"{self._path}/{lease_id}/workspace/pieces", {"sha256": wanted})
+        if said.status in FINAL:
+            raise NotStarted(f"its files are not to be had: {said.code}")
+        if not said.is_done:
+            raise Unreachable(f"answered {said.status}")
+        try:
+            data = [(one["sha256"], base64.b64decode(one["body"])) for one in found["data"]]
+        except (KeyError, TypeError, ValueError):
+            raise NotStarted("its files cannot be read") from None
+        return dict(data)
+
+    def list_results(self, lease_id: str, files: list[dict[str, Any]]) -> list[str]:
+        """The pieces that the server lacks. Raises Unreachable, returning.Refused."""
+        found = self._taken(f"{self._path}/{lease_id}/results", {"files": files})
+        missing = found.get("missing")
+        if not isinstance(missing, list) or not all(isinstance(one, str) for one in missing):
+            raise Refused("the server's answer cannot be read")
+        return missing
+
+    def send_results(self, lease_id: str, bodies: list[bytes]) -> None:
+        """Raises Unreachable, returning.Refused."""
+        data = [base64.b64encode(body).decode() for body in bodies]
+        self._taken(f"{self._path}/{lease_id}/results/pieces", {"data": data})
+
+    def _taken(self, path: str, told: Mapping[str, Any]) -> dict[str, Any]:
+        said, found = self._post(path, told)
+        if said.status in FINAL:
+            detail = printable(str(found.get("detail", ""))[:200])
+            raise Refused(detail or said.code)
+        if not said.is_done:
+            raise Unreachable(f"answered {said.status}")
+        return found
 
     def _post(self, path: str, told: Mapping[str, Any]) -> tuple[Said, dict[str, Any]]:
         body = json.dumps(told, sort_keys=True, separators=(",", ":")).encode()

@@ -46,8 +46,28 @@ def arguments(docker: str, grant: Grant) -> list[str]:
     argv += ["--env", "HOME=/work"]
     for variable in sorted(grant.environment.keys() - set(CLIENTS_OWN)):
         argv += ["--env", variable]
+    if grant.variables:
+        argv += ["--env-file", str(variables_file(grant))]
     assert grant.image is not None
     return [*argv, "--", grant.image, *grant.command]
+
+
+def variables_file(grant: Grant) -> Path:
+    """Where the client reads the renter's variables, which are not in its own environment: there
+    LD_PRELOAD would run a renter's code outside of the container.
+    """
+    return grant.folder / "variables"
+
+
+def _write_variables(grant: Grant) -> None:
+    """Raises NotStarted: a value of several lines has no form in such a file."""
+    if any("\n" in value for value in grant.variables.values()):
+        raise NotStarted("a variable of several lines cannot be given to a container")
+    handle = os.open(
+        variables_file(grant), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
+    )
+    with os.fdopen(handle, "w", encoding="utf-8") as told:
+        told.writelines(f"{name}={value}\n" for name, value in grant.variables.items())
 
 
 def _confined(grant: Grant) -> list[str]:
@@ -220,6 +240,8 @@ class DockerRunner:
         assert grant.image is not None
         words = [docker, "image", "inspect", "--format", "{{.Id}}", "--", grant.image]
         is_pulled = _asked(words, self._environment) is None
+        if grant.variables:
+            _write_variables(grant)
         # The client passes on variables that are named; its own come last, so none is replaced.
         environment = {**grant.environment, **self._environment}
         try:

@@ -1,10 +1,11 @@
 """The reference executor: starts the work of leases, watches it, stops it, and says so.
 
-    told to start -> hash checked -> acknowledged -> started -> ready (billing starts) -> ended
+    told to start -> hash checked -> acknowledged -> files fetched -> started -> ready -> ended
     lease over    -> told to stop -> every process of it ended -> acknowledged
 
-A program of its own beside the reporter, with a key that opens nothing else. One step asks the
-server once and looks at every job once; nothing waits for a job or for the server. When the server
+Billing starts with `ready`: nothing before it is paid. A program of its own beside the reporter,
+with a key that opens nothing else. One step asks the server once and looks at every job once;
+nothing waits for a job or for the server; files travel in threads of their own. When the server
 is away, jobs go on until their lease's funds or term end, by this machine's clock, and no longer.
 """
 
@@ -14,9 +15,11 @@ import base64
 import json
 import os
 import secrets
+import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,8 @@ from node_reporter.executor.datastores import Datastores
 from node_reporter.executor.gpu_files import DeviceFiles
 from node_reporter.executor.job_log import JobLog
 from node_reporter.executor.nameless import BLOCK_BYTES
+from node_reporter.executor.parcels.bringing import Bringing, Brought, left_behind
+from node_reporter.executor.parcels.returning import Returning
 from node_reporter.executor.reserved_names import ReservedNames
 from node_reporter.executor.runner import Bound, Grant, Limits, NotStarted, Run, Runner
 from node_reporter.executor.sandbox import PATH, JobUser, make_folder
@@ -47,11 +52,14 @@ from node_reporter.executor.work import (
 )
 from node_reporter.reports.client import Unreachable
 
+Apart = Callable[[], AbstractContextManager[ExecutorClient]]
+"""Makes a client with a connection of its own, and lets go of it."""
 JOBS_MAX = 64
 LOG_SECONDS_MAX = 5
 WALLS_MAX = 8
 """Processes of the walls around a job, which are in its group and are not its own."""
 UNSEEN_LOOKS_MAX = 3
+WRONGS_MAX = 20
 FOLDER_EVERY_US = 2_000_000
 SECOND_US = 1_000_000
 
@@ -107,6 +115,11 @@ class Job:
     metered_us: int = 0
     group: Group | None = None  # which the kernel holds to the limits; None: we look
     unseen: dict[int, int] = field(default_factory=dict)  # processes that hide: for how many looks
+    bringing: Bringing | None = None  # the renter's folder, under way
+    brought: Brought | None = None
+    returning: Returning | None = None  # what the renter asked back, under way
+    is_returned: bool = False
+    is_stopped: bool = False  # its stop is acknowledged
 
     @property
     def is_over(self) -> bool:
@@ -136,6 +149,7 @@ class Executor:
         datastores: Datastores | None = None,
         names: ReservedNames | None = None,
         used: Path | None = None,
+        apart: Apart | None = None,
         tell: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._settings = settings
@@ -150,6 +164,8 @@ class Executor:
         self._datastores = datastores
         self._names = names
         self._used = used  # the folder where the reporter finds what work uses
+        # A client with a connection of its own, for files; None: the one there is.
+        self._apart: Apart = apart or (lambda: nullcontext(client))
         self._tell = tell
         self.jobs: dict[str, Job] = {}
         self._refused: set[str] = set()
@@ -175,6 +191,8 @@ class Executor:
         lost as soon as it asks for it. Only while no other executor works in this folder.
         """
         left = self._folder.iterdir() if self._folder.is_dir() else ()
+        for folder in left_behind(self._folder):
+            remove_folder(folder)
         for folder in sorted(left):
             if LEASE.fullmatch(folder.name) is None:
                 continue
@@ -200,7 +218,8 @@ class Executor:
                 job.run.end()
         for job in list(self.jobs.values()):
             self._await_over(job)
-            self._look_at(job)
+            if job.bringing is None:
+                self._look_at(job)
             self._clean(job)
 
     def _await_over(self, job: Job) -> None:
@@ -306,12 +325,40 @@ class Executor:
                 self._refused.add(start.lease_id)
             return
         job = self.jobs[start.lease_id] = Job(start, runner)
+        if start.workspace is None:
+            self._begin_or_decline(job)
+            return
+        job.bringing = Bringing(
+            self._apart,
+            start.lease_id,
+            start.workspace,
+            self._folder,
+            self._allowed.limits,
+            self._user,
+            self._settings.sealing_key,
+        )
+        job.bringing.start()
+
+    def _await_files(self, job: Job) -> None:
+        """Begin once the renter's folder is here, or give the lease back."""
+        assert job.bringing is not None
+        if not job.bringing.is_done:
+            return
+        job.brought = job.bringing.brought
+        if job.brought is None:
+            why = job.bringing.error
+            self._clean(job)
+            self._decline(job.start, f"its files did not come: {why}")
+            return
+        job.bringing = None
+        self._begin_or_decline(job)
+
+    def _begin_or_decline(self, job: Job) -> None:
         try:
             self._begin(job)
         except (NotStarted, OSError) as error:
-            del self.jobs[start.lease_id]
             self._clean(job)
-            self._decline(start, f"could not be started: {error}")
+            self._decline(job.start, f"could not be started: {error}")
 
     def _runner_for(self, start: Start) -> tuple[str, Runner | None]:
         if not start.is_what_was_asked:
@@ -325,6 +372,9 @@ class Executor:
         start = job.start
         self._check_reserved(job)
         job.folder = make_folder(self._folder, start.lease_id, self._user)
+        if job.brought is not None:
+            (job.folder / "work").rmdir()
+            job.brought.folder.rename(job.folder / "work")
         if start.kind in ENDPOINT_KINDS and self._allowed.network:
             job.port = start.reserved.port if start.reserved else self._free_port()
             job.token = secrets.token_urlsafe(24)
@@ -341,6 +391,7 @@ class Executor:
             device_files=self._devices.of(start.device_ids),
             read_only=self._allowed.read_only,
             volumes=(*self._mounted(job), *self._stores(start)),
+            variables={} if job.brought is None else job.brought.variables,
             network=self._allowed.network,
             limits=self._allowed.limits,
             port=job.held_port,
@@ -353,6 +404,9 @@ class Executor:
         self._publish(job)
         for name in missing:
             job.log.note(f"{name} is not known on this node: the job runs without it")
+        notes = () if job.brought is None else job.brought.notes
+        for line in (*notes, *_not_there(job)):
+            job.log.note(line)
         self._tell(f"{start.lease_id} started by {job.runner.name}")
 
     def _variables(self, job: Job) -> dict[str, str]:
@@ -412,6 +466,9 @@ class Executor:
     # --- while it runs ---------------------------------------------------------------------------
 
     def _look_at(self, job: Job) -> None:
+        if job.bringing is not None:
+            self._await_files(job)
+            return
         if job.run is not None and not job.is_over:
             self._meter(job)
             self._keep_published(job)
@@ -436,8 +493,33 @@ class Executor:
                 self._say_ended(job)
         except Unreachable:
             return
-        if job.is_over and job.is_told and job.stopping_since_us is None:
+        is_done = job.is_stopped or (job.is_told and job.stopping_since_us is None)
+        if job.is_over and is_done and self._is_returned(job):
             self._clean(job)
+
+    def _is_returned(self, job: Job) -> bool:
+        """Whether nothing is left to send of what the renter asked back; that is begun here, when
+        nothing is charged any more. What was left out stands in the log.
+        """
+        wanted = () if job.brought is None or job.is_lost else job.brought.results
+        if not wanted or job.is_returned or job.folder is None:
+            return True
+        if job.returning is None:
+            owner = os.geteuid() if self._user is None else self._user.uid
+            lease_id, folder = job.start.lease_id, job.folder / "work"
+            job.returning = Returning(self._apart, lease_id, folder, wanted, owner)
+            job.returning.start()
+            return False
+        if not job.returning.is_done:
+            return False
+        for wrong in job.returning.wrongs[:WRONGS_MAX]:
+            assert job.log is not None
+            job.log.note(wrong)
+            self._tell(f"{job.start.lease_id}: {wrong}")
+        job.is_returned = True
+        with suppress(Unreachable):
+            self._send_log(job)
+        return True
 
     def _begin_meter(self, job: Job) -> WorkMeter | None:
         """None where its processes are not known yet, or run on another machine."""
@@ -579,7 +661,10 @@ class Executor:
             return
         name = job.runner.name if job is not None else self._runners[0].name
         said = self._answer(stop.lease_id, "stop", stop.workload_sha256, name)
-        if said is not None and said.is_final and job is not None:
+        if said is None or not said.is_final or job is None:
+            return
+        job.is_stopped = True
+        if job.bringing is not None or self._is_returned(job):
             self._clean(job)
 
     def _check_running(self, running: Running) -> None:
@@ -612,6 +697,10 @@ class Executor:
     def _clean(self, job: Job) -> None:
         """Forget a job that is over, with everything it left behind."""
         self.jobs.pop(job.start.lease_id, None)
+        if job.bringing is not None:
+            job.bringing.stop()
+        if job.brought is not None:
+            remove_folder(job.brought.folder)
         if job.run is not None:
             job.run.close()
         self._unmount(job)
@@ -623,6 +712,24 @@ class Executor:
             remove_folder(job.folder)
             if job.folder.exists():
                 self._tell(f"{job.start.lease_id}: {job.folder} could not be removed")
+
+
+def _not_there(job: Job) -> list[str]:
+    """A word on a program that this node does not have, before the job fails of it."""
+    name, folder = job.start.command[0] if job.start.command else "", job.folder
+    if job.start.image is not None or not name or folder is None or name.startswith("/"):
+        return []
+    if "/" in name:
+        found = folder / "work" / name
+        if found.exists() and not os.access(found, os.X_OK):
+            return [f"{name} may not be started as a program: chmod +x, or name its interpreter"]
+        return [] if found.exists() else [f"{name} is not in the folder of the job"]
+    if job.brought is not None and "PATH" in job.brought.variables:
+        return []
+    names = (name, "python3") if name == "python" else (name,)
+    if any(shutil.which(each, path=PATH) for each in names):
+        return []
+    return [f"{name} is no program of this node: name another, or an image"]
 
 
 def _group(lease_id: str, limits: Limits) -> Group | None:

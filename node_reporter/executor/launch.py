@@ -37,7 +37,7 @@ def main(text: str) -> NoReturn:
     for name in os.environ.keys() - set(told["variables"]):
         del os.environ[name]
     if told.get("supervise"):
-        _supervise(told["argv"])
+        _supervise(told["argv"], _renters(told.get("told_fd")))
     os.execvpe(told["argv"][0], told["argv"], os.environ)  # noqa: S606
 
 
@@ -65,6 +65,15 @@ def _let_go(told: dict[str, Any]) -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def _renters(handle: int | None) -> dict[str, str]:
+    """Variables of the renter: read without rights, and set for the job alone."""
+    if handle is None:
+        return {}
+    with os.fdopen(handle, "rb") as told:
+        found: dict[str, str] = json.load(told)
+    return found
+
+
 def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, value, 0, 0, 0) != 0:
@@ -75,14 +84,14 @@ def _prctl(option: int, value: int) -> None:
 # --- staying behind ------------------------------------------------------------------------------
 
 
-def _supervise(argv: list[str]) -> NoReturn:
+def _supervise(argv: list[str], variables: dict[str, str]) -> NoReturn:
     """Run it as a child; when it is over, or SIGUSR1 comes, end everything it left behind."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     pid = os.fork()
     if pid == 0:
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         try:
-            os.execvpe(argv[0], argv, os.environ)  # noqa: S606
+            os.execvpe(argv[0], argv, {**os.environ, **variables})  # noqa: S606
         except OSError as error:
             sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
             sys.stderr.flush()

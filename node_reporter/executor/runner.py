@@ -52,11 +52,13 @@ class Grant:
     command: tuple[str, ...]
     image: str | None
     environment: Mapping[str, str]
-    folder: Path  # its own, empty; it finds it as /work
+    folder: Path  # its own; it finds its `work` as /work
     device_ids: tuple[str, ...]
     device_files: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()  # more of the machine that the owner lets jobs read
     volumes: tuple[Bound, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """The renter's own: they are set inside the walls, and no program of ours runs with them."""
     network: bool = False
     port: int | None = None  # of this machine, where its endpoint is reached
     limits: Limits = field(default_factory=Limits)

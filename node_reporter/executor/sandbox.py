@@ -21,6 +21,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ SHARED_MEMORY_PARTS = 4
 INFO_SECONDS_MAX = 10
 JOB_USER = "nobody"
 PRLIMIT = "/usr/bin/prlimit"
+OURS = "/opt/tallystick/bin"
+"""Where a job finds `python`, on machines that call it `python3` alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +203,10 @@ class SandboxRunner:
     def start(self, grant: Grant) -> ProcessRun:
         read_end, write_end = os.pipe()
         filter_fd = _filter()
-        kept = (write_end,) if filter_fd is None else (write_end, filter_fd)
+        told_fd = _told_inside(grant.variables)
+        kept = tuple(one for one in (write_end, filter_fd, told_fd) if one is not None)
         try:
-            argv = self.arguments(grant, write_end, filter_fd)
+            argv = self.arguments(grant, write_end, filter_fd, told_fd)
             process = _started(argv, grant, self._user, keep=kept)
         finally:
             for each in kept:
@@ -211,8 +215,12 @@ class SandboxRunner:
             first = _first_process(told.fileno())
         return ProcessRun(process, first if first is not None else process.pid, grant.folder)
 
-    def arguments(self, grant: Grant, info_fd: int, filter_fd: int | None = None) -> list[str]:
-        """The command line of bubblewrap. No variable is in it: others can read command lines."""
+    def arguments(
+        self, grant: Grant, info_fd: int, filter_fd: int | None = None, told_fd: int | None = None
+    ) -> list[str]:
+        """The command line of bubblewrap. No variable is in it: others can read command lines.
+        `told_fd`: a file with those that are set inside.
+        """
         bwrap = shutil.which("bwrap")
         if bwrap is None:
             raise NotStarted("bubblewrap is not installed")
@@ -237,6 +245,7 @@ class SandboxRunner:
         argv += ["--share-net"] if grant.network else []
         argv += [] if filter_fd is None else ["--seccomp", str(filter_fd)]
         argv += self._files(grant)
+        argv += [] if told_fd is None else ["--args", str(told_fd)]
         argv += ["--chdir", "/work", "--"]
         if Path(PRLIMIT).exists():
             # Inside, where its own processes alone are counted: outside, all of the user's are.
@@ -252,6 +261,9 @@ class SandboxRunner:
                 argv += ["--ro-bind-try", path, path]
         for path in (*SYSTEM_FILES, *(NETWORK_FILES if grant.network else ())):
             argv += ["--ro-bind-try", path, path]
+        python = shutil.which("python3", path=PATH)
+        if python is not None and shutil.which("python", path=PATH) is None:
+            argv += ["--symlink", python, f"{OURS}/python"]
         for name in ("passwd", "group"):
             argv += ["--ro-bind-try", str(self._jobs / f".{name}"), f"/etc/{name}"]
         for path in grant.device_files:
@@ -290,6 +302,21 @@ def _filter() -> int | None:
     return read_end
 
 
+def _told_inside(variables: Mapping[str, str]) -> int | None:
+    """A file of memory with bubblewrap's arguments that set these; None where there are none.
+
+    Not in our own environment: LD_PRELOAD there would run a renter's code outside of the walls.
+    """
+    if not variables:
+        return None
+    words = [word for name, value in variables.items() for word in ("--setenv", name, value)]
+    handle = os.memfd_create("variables")
+    with os.fdopen(os.dup(handle), "wb") as told:
+        told.write(b"".join(os.fsencode(word) + b"\0" for word in words))
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle
+
+
 def _first_process(info_fd: int) -> int | None:
     """What bubblewrap tells of the process it started; None: it told nothing, so it failed."""
     text = b""
@@ -325,11 +352,30 @@ class TrustedRunner:
     def start(self, grant: Grant) -> ProcessRun:
         if grant.volumes:
             raise NotStarted("without walls around it a job mounts no volume")
-        process = _started(list(grant.command), grant, self._user, supervise=True)
+        told_fd = _told_to_launcher(grant.variables)
+        keep = () if told_fd is None else (told_fd,)
+        try:
+            process = _started(
+                list(grant.command), grant, self._user, keep=keep, supervise=True, told_fd=told_fd
+            )
+        finally:
+            for each in keep:
+                os.close(each)
         return ProcessRun(process, None, grant.folder)
 
 
-PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+def _told_to_launcher(variables: Mapping[str, str]) -> int | None:
+    """A file of memory that the launcher reads once it has let go of its rights."""
+    if not variables:
+        return None
+    handle = os.memfd_create("variables")
+    with os.fdopen(os.dup(handle), "wb") as told:
+        told.write(json.dumps(dict(variables)).encode())
+    os.lseek(handle, 0, os.SEEK_SET)
+    return handle
+
+
+PATH = f"/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:{OURS}"
 
 
 def _started(
@@ -339,6 +385,7 @@ def _started(
     *,
     keep: tuple[int, ...] = (),
     supervise: bool = False,
+    told_fd: int | None = None,
 ) -> subprocess.Popen[bytes]:
     """The launcher, which becomes `argv`. Raises NotStarted."""
     told = {
@@ -346,6 +393,7 @@ def _started(
         "limits": asdict(grant.limits),
         "keep": keep,
         "supervise": supervise,
+        "told_fd": told_fd,
         "variables": sorted(grant.environment),
         "user": None if user is None else [user.uid, user.gid],
         "groups": grant.groups,

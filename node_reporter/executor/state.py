@@ -1,6 +1,7 @@
 """What the executor keeps: its key, which node it works for, and what its owner lets jobs have.
 
     executor.key    the server's key for this executor, mode 0600: it opens nothing else
+    sealing.key     opens the secrets that renters seal for work on this node, mode 0600
     executor.toml   server, node, and this executor's own id
     env.toml        values of environment references, mode 0600: by account, or for everybody ("*")
     volumes.toml    where the region keeps its volumes: a folder or a bucket, mode 0600
@@ -46,6 +47,10 @@ class ExecutorFolder:
         return self.path / "executor.key"
 
     @property
+    def sealing(self) -> Path:
+        return self.path / "sealing.key"
+
+    @property
     def settings(self) -> Path:
         return self.path / "executor.toml"
 
@@ -81,13 +86,18 @@ class ExecutorFolder:
     def lock(self) -> Path:
         return self.path / "executor.lock"
 
-    def remember(self, *, url: str, node_id: str, executor_key: str) -> None:
+    def remember(
+        self, *, url: str, node_id: str, executor_key: str, sealing_key: bytes | None = None
+    ) -> None:
         """Keep what enrolling gave us; an earlier key is replaced, the executor's id stays."""
         self.path.mkdir(mode=0o711, parents=True, exist_ok=True)
         known = self.settings.exists()
         executor = load(self).executor if known else secrets.token_hex(8)
         self.key.unlink(missing_ok=True)
         write_secret(self.key, executor_key.encode())
+        self.sealing.unlink(missing_ok=True)
+        if sealing_key is not None:
+            write_secret(self.sealing, sealing_key.hex().encode())
         lines = [
             f"{name} = {json.dumps(value)}\n"
             for name, value in (("url", url), ("node_id", node_id), ("executor", executor))
@@ -104,6 +114,7 @@ class ExecutorSettings:
     executor: str
     executor_key: str
     variables: Mapping[str, Mapping[str, str]]
+    sealing_key: bytes | None = None  # None: enrolled before there was one
 
     def granted(self, account_id: str, names: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
         """The values an account's job gets for its references, and the names it gets none for."""
@@ -137,7 +148,18 @@ def load(folder: ExecutorFolder) -> ExecutorSettings:
         executor=executor,
         executor_key=key.strip(),
         variables=_variables(folder.variables),
+        sealing_key=_sealing(folder.sealing),
     )
+
+
+def _sealing(path: Path) -> bytes | None:
+    """Raises KeyUnreadable."""
+    if not path.exists():
+        return None
+    try:
+        return bytes.fromhex(read_secret(path).strip())
+    except ValueError:
+        raise KeyUnreadable(f"{path} is no key: enroll again") from None
 
 
 def _variables(path: Path) -> dict[str, dict[str, str]]:

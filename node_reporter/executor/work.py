@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.jobs.job import workload_hash
-from domain.jobs.plan import REFERENCES_MAX, Reference
+from domain.jobs.plan import REFERENCES_MAX, Reference, workspace_of
 from domain.lease.mounts import MOUNTS_MAX, mount_rule
 from domain.metering import report
 from domain.money import PPM
+from domain.references import WORKSPACE
 from domain.sites.attached import STORES_MAX
 from node_reporter.executor.datastores import StoreMount, told_places
 from node_reporter.executor.reserved_names import ReservedPort
@@ -60,6 +61,7 @@ class Start:
     volumes: tuple[Mount, ...] = ()
     stores: tuple[StoreMount, ...] = ()
     reserved: ReservedPort | None = None
+    workspace: str | None = None  # the digest of the renter's folder, which the hash covers
 
     @property
     def is_what_was_asked(self) -> bool:
@@ -128,7 +130,8 @@ def _start(item: dict[str, Any]) -> Start:
         command=command,
         env_refs=env_refs,
         told_sha256=_hash(work["workload_sha256"]),
-        references=references,
+        references=tuple(one for one in references if one.kind != WORKSPACE),
+        workspace=_digest(workspace_of(references)),
         workload_sha256=workload_hash(image, command, env_refs, references),
         device_ids=told_texts(item["device_ids"]),
         share_ppm=told_whole(item["share_ppm"]),
@@ -144,6 +147,10 @@ def _start(item: dict[str, Any]) -> Start:
         stores=told_stores(work.get("mounts")),
         reserved=_reserved(work.get("reserved_port")),
     )
+
+
+def _digest(value: str | None) -> str | None:
+    return None if value is None else _hash(value)
 
 
 def told_whole_or_none(value: Any) -> int | None:

@@ -17,9 +17,14 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nacl.public import PrivateKey
+from nacl.signing import SigningKey
+
+from domain.fleet.keys import sealing
 from node_reporter.clock import SystemClock
 from node_reporter.executor import state as executor_state
 from node_reporter.executor.runner import Limits, Runner, RunnerUnusable
@@ -47,16 +52,28 @@ def enroll(options: argparse.Namespace) -> int:
     node = config.load(config.state_folder(options.state, environment), environment, options.url)
     folder = executor_state.executor_folder(options.executor_state, environment)
     transport = HttpTransport(node.url, allow_http=options.allow_http)
+    sealing_key = PrivateKey.generate()
     with closing(transport):
-        key = ask_key(transport, node.node_id, node.node_key)
-    folder.remember(url=node.url, node_id=node.node_id, executor_key=key)
+        body = signed_sealing(node.node_id, sealing_key, node.signing_key)
+        key = ask_key(transport, node.node_id, node.node_key, body)
+    folder.remember(
+        url=node.url, node_id=node.node_id, executor_key=key, sealing_key=bytes(sealing_key)
+    )
     told = {"node_id": node.node_id, "state": str(folder.path)}
     text = f"{node.node_id} has an executor; its key is in {folder.path}"
     sys.stdout.write((json.dumps(told) if options.json else printable(text)) + "\n")
     return 0
 
 
-def ask_key(transport: Transport, node_id: str, node_key: str) -> str:
+def signed_sealing(node_id: str, key: PrivateKey, signing_key: SigningKey) -> bytes:
+    """The executor's public sealing key under the node's signature, as the server is told."""
+    public = bytes(key.public_key).hex()
+    signature = signing_key.sign(sealing(node_id, public)).signature.hex()
+    told = {"sealing_key": public, "sealing_signature": signature}
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+def ask_key(transport: Transport, node_id: str, node_key: str, body: bytes = b"{}") -> str:
     """A new key of the node's executor; the one before it ends. Raises EnrollRefused."""
     headers = {
         "Accept": "application/json",
@@ -64,7 +81,7 @@ def ask_key(transport: Transport, node_id: str, node_key: str) -> str:
         "Authorization": f"Bearer {node_key}",
         "Idempotency-Key": secrets.token_hex(16),
     }
-    answer = transport.request("POST", f"/v1/nodes/{node_id}/executor-key", headers, b"{}")
+    answer = transport.request("POST", f"/v1/nodes/{node_id}/executor-key", headers, body)
     try:
         key = parsed(answer.body).get("executor_key")
     except (ValueError, AttributeError):
@@ -106,6 +123,12 @@ def run(options: argparse.Namespace) -> int:
         names=reserved_names(options),
         used=folder.used,
         tell=_tell,
+        apart=partial(
+            ExecutorClient.apart,
+            settings.node_id,
+            settings.executor_key,
+            partial(HttpTransport, settings.url, allow_http=options.allow_http),
+        ),
     )
     _tell(
         f"executor {settings.executor} of {settings.node_id}: "

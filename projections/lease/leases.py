@@ -11,6 +11,7 @@ end of the funds may move either way, so it is the last one told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -539,6 +540,16 @@ def read_job(connection: Connection, job_id: str, *, account_id: str | None = No
     sql = """SELECT * FROM proj_leases.job WHERE job_id = %(id)s
         AND (%(account)s::text IS NULL OR account_id = %(account)s)"""
     return read.one(connection, Job, sql, id=job_id, account=account_id)
+
+
+def read_is_open(connection: Connection, job_ids: Sequence[str]) -> bool:
+    """Whether one of these jobs has a lease that is not settled, or a plan that may open one."""
+    sql = """SELECT EXISTS (SELECT FROM proj_leases.lease
+            WHERE job_id = ANY(%(ids)s) AND settled_position IS NULL AND archived_position IS NULL)
+        OR EXISTS (SELECT FROM proj_leases.job
+            WHERE job_id = ANY(%(ids)s) AND plan IS NOT NULL AND state = 'open')"""
+    row = connection.execute(sql, {"ids": list(job_ids)}).fetchone()
+    return row is not None and bool(row[0])
 
 
 def read_jobs(

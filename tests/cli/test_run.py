@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import os
 import platform
+import pty
 import re
+import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,16 +17,23 @@ import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from nacl.public import PrivateKey
 from nacl.signing import SigningKey
+from psycopg import sql
 
 from cli import run as cli_run
 from cli.countersigning import used_gpu_us
-from cli.run import _share_of, harmless
+from cli.remote import Remote
+from cli.run import _share_of
+from cli.running import live, parcels
+from cli.running.folder import scan
 from cli.terminal import InputUnusable
 from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
@@ -31,7 +41,7 @@ from node_reporter.executor.executor import Allowed, Executor
 from node_reporter.executor.runner import Limits
 from node_reporter.executor.sandbox import job_user
 from node_reporter.executor.state import ExecutorFolder, load
-from node_reporter.programs.execute import ask_key
+from node_reporter.programs.execute import ask_key, signed_sealing
 from node_reporter.reports import joining
 from node_reporter.reports.client import HttpTransport
 from tallystick_client import Client
@@ -43,12 +53,15 @@ from tests.scenes.shell import Ran
 __all__ = ["server"]
 pytestmark = needs_walls
 DEVICE = "GPU-run-0"
+MACHINE = SigningKey(b"machine for the command".ljust(32))
 
 
 @dataclass
 class Pool:
     """A server with one node of one GPU on offer, a renter with money, and the node's executor."""
 
+    database: str
+    jobs: Path
     server: Server
     renter_id: str
     renter_key: str
@@ -103,7 +116,7 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
             }
         )
         code = owner.create_join_code({"region_id": region["region_id"]})["code"]
-        key = SigningKey(b"machine for the command".ljust(32))
+        key = MACHINE
         specs = {
             "devices": [
                 {
@@ -139,17 +152,24 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
 
 @pytest.fixture
 def pool(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Generator[Pool, None, None]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "program").mkdir()
+    monkeypatch.chdir(tmp_path / "program")
     renter_id, renter_key = server.account()
     _, owner_key = server.account()
     server.run("account", "deposit", renter_id, "25", "--reference", "one")
     node_id, node_key = _joined(server, owner_key)
     on, folder = ground(tmp_path), ExecutorFolder(tmp_path / "state" / "tallystick-executor")
     transport = HttpTransport(server.url)
+    sealing_key = PrivateKey.generate()
+    body = signed_sealing(node_id, sealing_key, MACHINE)
     folder.remember(
-        url=server.url, node_id=node_id, executor_key=ask_key(transport, node_id, node_key)
+        url=server.url,
+        node_id=node_id,
+        executor_key=ask_key(transport, node_id, node_key, body),
+        sealing_key=bytes(sealing_key),
     )
     settings = load(folder)
     executor = Executor(
@@ -160,8 +180,12 @@ def pool(
         SystemClock(),
         user=job_user(None),
         allowed=Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
+        apart=partial(
+            ExecutorClient.apart, node_id, settings.executor_key, partial(HttpTransport, server.url)
+        ),
     )
-    made = Pool(server, renter_id, renter_key, owner_key, node_id, executor, folder)
+    renter = renter_id, renter_key
+    made = Pool(database, on.jobs, server, *renter, owner_key, node_id, executor, folder)
     folder.key.rename(folder.path / "kept.key")  # as on another machine: nothing runs right here
     yield made
     made.stop()
@@ -255,7 +279,11 @@ IN_THE_BACKGROUND = "signal.SIG_IGN"
 
 @contextmanager
 def _started(
-    pool: Pool, folder: Path, *command: str, signals: str = IN_A_TERMINAL
+    pool: Pool,
+    folder: Path,
+    *command: str,
+    signals: str = IN_A_TERMINAL,
+    terminal: int | None = None,
 ) -> Generator[subprocess.Popen[bytes], None, None]:
     """`tallystick run` as a process of its own, that signals can reach.
 
@@ -264,6 +292,7 @@ def _started(
     """
     environment = {
         **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
         "TALLYSTICK_URL": pool.server.url,
         "TALLYSTICK_API_KEY": pool.renter_key,
     }
@@ -276,13 +305,47 @@ def _started(
     words = [sys.executable, "-c", program, "run", "--no-sign", "--", *command]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         process = subprocess.Popen(
-            words, env=environment, stdout=out, stderr=err, cwd=Path(__file__).parents[2]
+            words,
+            env=environment,
+            stdin=terminal,
+            stdout=out,
+            stderr=err if terminal is None else terminal,
+            cwd=folder / "program",
         )
     try:
         yield process
     finally:
         process.kill()
         process.wait(60)
+
+
+def test_on_a_terminal_cost_is_live_and_ctrl_c_asks_first(pool: Pool, tmp_path: Path) -> None:
+    pool.start()
+    terminal, ours = pty.openpty()
+    seen = bytearray()
+
+    def sees(word: bytes) -> bool:
+        while select.select([terminal], [], [], 0)[0]:
+            seen.extend(os.read(terminal, 65_536))
+        return word in seen
+
+    with _started(pool, tmp_path, "sleep", "300", terminal=ours) as process:
+        _until(lambda: sees(b" CREDIT so far"), "the cost so far is shown")
+        assert re.search(rb"0:00:0[0-9] .* about 0.00[0-9]{4} CREDIT so far", seen)
+        for answer in (b"n\n", b"y\n"):
+            seen.clear()
+            _until(lambda: sees(b" CREDIT so far"), "it goes on")
+            process.send_signal(signal.SIGINT)
+            _until(lambda: sees(b"[l]eave it running"), "it asks")
+            assert process.poll() is None
+            os.write(terminal, answer)
+        assert process.wait(60) == 130
+        sees(b"")
+    assert b"not final: about 0.00" in bytes(seen).splitlines()[-1]
+    os.close(terminal)
+    os.close(ours)
+    (lease,) = pool.leases()
+    assert (lease["state"], lease["close_code"]) == ("closing", 1)
 
 
 def _until(holds: Any, what: str) -> None:
@@ -327,6 +390,143 @@ def test_on_the_leased_machine_itself_the_program_runs_right_here(
     _until(lambda: not pool.executor.jobs, "the executor has nothing to do with it")
 
 
+def test_the_folder_travels_with_its_variables_and_secrets_and_results_come_back(
+    pool: Pool, tmp_path: Path
+) -> None:
+    """A5: the headline command, from the renter's folder to another machine's sandbox and back."""
+    pool.start()
+    program = tmp_path / "program"
+    (program / "data").mkdir()
+    (program / "data" / "in.txt").write_text("from the renter")
+    (program / ".env").write_text("stays here")
+    (program / ".tallystickignore").write_text("*.big\n")
+    (program / "left.big").write_text("stays here")
+    (program / "outside").symlink_to("/etc/hostname")
+    (program / "train.py").write_text(TRAIN)
+    given = ("--env", "EPOCHS=3", "--secret", f"TOKEN={TOKEN}", "--get", "out")
+    ran = pool.run(*given, "--", "python", "train.py")
+    assert ran.code == 0, ran.err
+    assert ran.out == "3 from the renter\n['.tallystickignore', 'data', 'train.py']\n"
+    assert (program / "out" / "model.bin").read_bytes() == TOKEN.encode()[::-1] * 40_000
+    assert os.access(program / "out" / "start.sh", os.X_OK)
+    assert not (program / "out" / "leak").exists(), "a link does not come back"
+    assert "left out: outside: a link that leads out of the folder" in ran.err
+    assert "not final: about 0.0" in ran.err.splitlines()[-1], ran.err
+    _check_secret_is_nowhere(pool)
+    shutil.rmtree(program / "out")
+    again = pool.run(*given, "--", "python", "train.py")
+    assert again.code == 0, again.err
+    assert "; 0 bytes were sent" in again.err, "the server has every piece"
+    pool.stop()
+    assert list(pool.jobs.glob("lease_*")) == list(pool.jobs.glob(".incoming*")) == []
+
+
+TOKEN = "sesame-" + "7" * 20
+TRAIN = """
+import os, pathlib
+print(os.environ["EPOCHS"], pathlib.Path("data/in.txt").read_text())
+print(sorted(one.name for one in pathlib.Path(".").iterdir()))
+out = pathlib.Path("out")
+out.mkdir()
+(out / "model.bin").write_text(os.environ["TOKEN"][::-1] * 40_000)
+(out / "start.sh").write_text("true")
+(out / "start.sh").chmod(0o755)
+(out / "leak").symlink_to("/etc/passwd")
+"""
+
+
+def _check_secret_is_nowhere(pool: Pool) -> None:
+    """In no table of the server, as text or as bytes."""
+    with psycopg.connect(pool.database, autocommit=True) as connection:
+        tables = connection.execute(
+            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname !~ '^(pg_|information)'"
+        ).fetchall()
+        assert ("public", "lease_secret") in tables
+        for schema, table in tables:
+            for form in (TOKEN, TOKEN.encode().hex()):
+                query = sql.SQL("SELECT count(*) FROM {} t WHERE t::text LIKE {}").format(
+                    sql.Identifier(schema, table), f"%{form}%"
+                )
+                assert connection.execute(query).fetchone() == (0,), table
+
+
+def test_b4_what_a_program_printed_is_read_again_and_a_lease_is_watched_live(pool: Pool) -> None:
+    pool.start()
+    ran = pool.run("--no-files", "--json", "--", "sh", "-c", "echo one; echo two >&2; exit 3")
+    lease_id = ran.document["lease_id"]
+    again = pool.server.run("lease", "log", lease_id, key=pool.renter_key)
+    assert (again.out, again.err) == ("one\n", "two\n")
+    told = pool.server.run("lease", "log", lease_id, "--follow", "--json", key=pool.renter_key)
+    assert (told.document["exit_code"], "one" in told.err) == (3, True)
+    owners = pool.server.run("lease", "log", lease_id, key=pool.owner_key)
+    assert owners.out == "one\n"
+    live_line = pool.server.run("lease", "show", lease_id, "--live", key=pool.renter_key).out
+    assert live_line == f"closing · about 0.000000 CREDIT for 0.000000 GPU-hours · {lease_id}\n"
+    other = pool.server.run("lease", "log", lease_id, key=pool.server.account()[1])
+    assert (other.code, other.out) == (1, "")
+
+
+def test_b2_a_second_renter_waits_for_the_gpu_and_is_told_when_it_is_free(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_run, "BUSY_SECONDS", 0.2)
+    pool.start()
+    with Client(pool.server.url, pool.renter_key) as renter:
+        price: Any = {"asset": "CREDIT", "units": "2000000"}
+        job: Any = {"command": ["sleep", "60"], "max_price_per_gpu_hour": price}
+        held = renter.open_lease({"job": job})["lease_id"]
+        refused = pool.run("--no-files", "--", "true")
+        assert refused.code == 1
+        assert "All matching GPUs (1 node) are busy" in refused.err
+
+        def release() -> None:
+            time.sleep(1.5)
+            with Client(pool.server.url, pool.renter_key) as other:
+                other.close_lease(held, {})
+
+        closer = threading.Thread(target=release)
+        closer.start()
+        ran = pool.run("--no-files", "--wait-for-gpu", "--", "true")
+        closer.join()
+    assert ran.code == 0, ran.err
+    assert ran.err.count("waiting for a GPU: All matching GPUs") == 1, "said once"
+
+
+def test_a5_a_program_that_the_node_does_not_have_is_named_with_what_would_help(
+    pool: Pool, tmp_path: Path
+) -> None:
+    pool.start()
+    ran = pool.run("--no-files", "--", "pythom", "train.py")
+    assert ran.code == 127
+    assert "pythom is no program of this node: name another, or an image" in ran.err
+    (tmp_path / "program" / "job.sh").write_text("exit 0")
+    ran = pool.run("--", "./job.sh")
+    assert "./job.sh may not be started as a program: chmod +x" in ran.err
+
+
+def test_an_unchanged_folder_of_1000_files_is_one_request(pool: Pool, tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    for number in range(1_000):
+        place = folder / f"part{number // 100}" / f"{number}.txt"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(str(number))
+    remote = Counting(pool.server.url, pool.renter_key)
+    for requests in (3, 1):
+        scanned = scan(folder, MIB)
+        assert len(scanned.files) == 1_000
+        remote.asked = 0
+        parcels.send(remote, parcels.Parcel(folder=scanned), lambda *_: None)
+        assert remote.asked == requests
+
+
+class Counting(Remote):
+    asked = 0
+
+    def ask(self, call: Any) -> Any:
+        self.asked += 1
+        return super().ask(call)
+
+
 # --- what needs no server ----------------------------------------------------------------------
 
 
@@ -339,9 +539,9 @@ def test_a_part_in_megabytes_is_rounded_up_and_never_more_than_there_is() -> Non
 
 
 def test_in_a_terminal_a_program_colours_its_words_and_does_nothing_else() -> None:
-    assert harmless(b"\x1b[31mred\x1b[0m\r\n\t") == b"\x1b[31mred\x1b[0m\r\n\t"
-    assert harmless(b"\x1b]0;title\x07\x1b[2J\x00") == b"?]0;title??[2J?"
+    assert live.harmless(b"\x1b[31mred\x1b[0m\r\n\t") == b"\x1b[31mred\x1b[0m\r\n\t"
+    assert live.harmless(b"\x1b]0;title\x07\x1b[2J\x00") == b"?]0;title??[2J?"
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw)
-    cli_run.show(b"\x1b[2J\xff", out)
+    live.show(b"\x1b[2J\xff", out)
     assert raw.getvalue() == b"\x1b[2J\xff", "a file gets every byte"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,10 @@ def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(
     assert micro(charge) == metered * 2_500_000 // 3_600_000_000
     matched = int(re.findall(r"^matched_gpu_us +([0-9]+)$", out, re.MULTILINE)[-1])
     assert matched == metered, "the renter signed for all of it"
+    assert "3 epochs of 163 bytes\n" in out, "the folder and the variables are there"
+    assert sha256(b"open-sesame").hexdigest() in out, "the secret was, and the result is back"
+    assert "open-sesame" not in out
+    assert re.search(r"^lease_\w+ final bill: 0\.00[0-9]{4} CREDIT for 0\.", out, re.MULTILINE)
     _check_they_ran_together(empty_folder / "tallystick-work" / "executor.log")
 
 
@@ -54,4 +59,6 @@ def _moment_us(out: str, name: str) -> int:
 def _check_they_ran_together(log: Path) -> None:
     lines = log.read_text().splitlines()
     events = [line.split()[1] for line in lines if re.match(r"lease_\w+ (started|ended) ", line)]
-    assert events == ["started", "started", "ended", "ended"], lines
+    two, third = events[:4], events[4:]
+    assert two == ["started", "started", "ended", "ended"], lines
+    assert third == ["started", "ended"], lines

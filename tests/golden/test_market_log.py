@@ -36,6 +36,11 @@ HEADS = (
         "2014c2937aedc8475289c94bfb93cc526713ed33cc5e57864d7a8224357bc368",
         "d9b2393f09b1eea61c4a2977bf992b590b400257d42b0b271ac43162a4166f8f",
     ),
+    (
+        474,
+        "65dfa8bd30c1584ac2c95964c9f6b3fe2c928049df3bdb695a86d151436ba0c0",
+        "65525370200a4a529923e85809f96db85821e2e454aff61688f8cfb6f9d91f99",
+    ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
 only ever added, and the last one covers every line.

@@ -475,6 +475,16 @@ ROWS: dict[str, Row] = {
     "decline_work": Row("owner", "rival", _nothing),
     "ingest_lease_log": Row("executor", "other_executor", lambda _s: _printed()),
     "read_lease_log": RENTERS,
+    "add_workspace": Row("renter", None, lambda _s: {"salt": "5a" * 16}),
+    "add_workspace_pieces": Row("renter", None, lambda _s: {"data": ["aGVsbG8K"]}),
+    "read_lease_workspace": Row("executor", "other_executor"),
+    "read_workspace_pieces": Row("executor", "other_executor", lambda _s: {"sha256": ["5a" * 32]}),
+    "add_lease_secrets": Row("renter", "stranger", lambda _s: {"sealed": "5a" * 48}),
+    "add_lease_results": Row("executor", "other_executor", lambda _s: {"files": []}),
+    "add_result_pieces": Row("executor", "other_executor", lambda _s: {"data": ["aGVsbG8K"]}),
+    "read_lease_results": RENTERS,
+    "read_lease_use": RENTERS,
+    "read_result_pieces": Row("renter", "stranger", lambda _s: {"sha256": ["5a" * 32]}),
     "read_lease_work": RENTERS,
     "report_renter_health": Row("renter", "stranger", lambda _s: {"machine": "workstation-7"}),
     "report_work_health": Row("executor", "other_executor", lambda _s: {"well": True}),
@@ -538,6 +548,8 @@ ROWS: dict[str, Row] = {
 
 WITHOUT_ABSENT = {"read_statement"}
 NOTHING_YET = {
+    "read_lease_workspace",
+    "read_workspace_pieces",
     "accept_node_transfer",
     "list_renter_signals",
     "read_usage_proof",

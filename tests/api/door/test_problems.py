@@ -19,6 +19,7 @@ from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.governance.reasons import GovernanceReason
 from domain.income.reasons import IncomeReason
+from domain.jobs.reasons import JobsReason
 from domain.lease.reasons import LeaseReason
 from domain.market.reasons import MarketReason
 from domain.metering.reasons import MeteringReason
@@ -60,6 +61,7 @@ STRANGERS_ASK = {
     PartiesReason.INVITATION_UNKNOWN,
     PartiesReason.INVITATION_ENDED,
 }
+RECORDS_NOTHING = {JobsReason.SECRETS_UNUSABLE}
 READS_ONLY = {PartiesReason.WALLET_UNKNOWN, CorrectionsReason.ADJUSTMENT_UNKNOWN}
 JOBS_AND_SCRIPTS_ASK_AGAIN = {
     PartiesReason.OPERATOR_EXISTS,
@@ -91,7 +93,8 @@ JOBS_AND_SCRIPTS_ASK_AGAIN = {
 def test_a_refusal_by_state_is_kept_unless_no_caller_with_a_key_can_meet_it() -> None:
     """A new reason has to be put somewhere: kept with its key, or among those with a why."""
     by_state = {reason for reason, status in errors.STATUS.items() if status in (402, 404, 409)}
-    assert by_state - STORED_REFUSALS == STRANGERS_ASK | READS_ONLY | JOBS_AND_SCRIPTS_ASK_AGAIN
+    others = RECORDS_NOTHING | READS_ONLY | JOBS_AND_SCRIPTS_ASK_AGAIN
+    assert by_state - STORED_REFUSALS == STRANGERS_ASK | others
 
 
 def test_every_stored_refusal_has_the_status_of_one() -> None:

@@ -1,0 +1,5 @@
+"""What does `tallystick run` do beside leasing? A folder, variables and secrets go in; what
+came back and what is seen of a running lease come out.
+"""
+
+__all__ = ("live", "options", "parcels")

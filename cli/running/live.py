@@ -1,0 +1,216 @@
+"""What is seen of a lease while its program runs, and its bill at the end: in people's units.
+
+An estimate is marked as one: the price times the time so far. What is charged is what the node's
+signed reports say, and it is final when the lease is settled.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO
+
+from cli.remote import Remote
+from cli.terminal import amount, local_time, note, printable, tell
+
+if TYPE_CHECKING:
+    from tallystick_client import Client
+
+PPM = 1_000_000
+FOLLOW_SECONDS = 1.0
+HOUR_US = 3_600_000_000
+FINAL = ("settled", "archived", "resolved")
+"""States in which a bill changes no more."""
+CLEAR = "\r\x1b[2K"
+
+
+@dataclass
+class StatusLine:
+    """One line at the bottom of a terminal, on standard error; nothing anywhere else."""
+
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    _is_shown: bool = False
+
+    @property
+    def is_on(self) -> bool:
+        return self.stream.isatty()
+
+    def show(self, text: str) -> None:
+        if not self.is_on:
+            return
+        width = shutil.get_terminal_size().columns
+        self.stream.write(CLEAR + printable(text)[: max(width - 1, 1)])
+        self.stream.flush()
+        self._is_shown = True
+
+    def clear(self) -> None:
+        if self._is_shown:
+            self.stream.write(CLEAR)
+            self.stream.flush()
+            self._is_shown = False
+
+
+@dataclass
+class Watch:
+    """How long a lease has run as this machine saw it: its clock may differ from the server's."""
+
+    _since: float | None = None
+
+    def elapsed_us(self, lease: Mapping[str, Any]) -> int:
+        """Microseconds since it was first seen running; 0 before."""
+        if lease.get("opened_at") is None:
+            return 0
+        self._since = time.monotonic() if self._since is None else self._since
+        return int((time.monotonic() - self._since) * 1_000_000)
+
+
+def status_of(lease: Mapping[str, Any], elapsed_us: int, use_ppm: int | None = None) -> str:
+    """`0:01:23 · about 0.012345 CREDIT so far · GPU 87 %`."""
+    if lease.get("opened_at") is None:
+        return f"{lease['lease_id']} {lease['state']}: nothing is charged before the program starts"
+    parts = [
+        span(elapsed_us),
+        f"about {amount(cost(lease, gpu_us(lease, elapsed_us)))} so far",
+        f"{amount(lease['price_per_gpu_hour'])} per GPU-hour",
+    ]
+    if use_ppm is not None:
+        parts.append(f"GPU {use_ppm // 10_000} % busy")
+    return " · ".join([*parts, str(lease["lease_id"])])
+
+
+def gpu_us(lease: Mapping[str, Any], elapsed_us: int) -> int:
+    """GPU time of the lease's share of its devices over so long."""
+    return elapsed_us * int(lease["gpu_count"]) * int(lease["share_ppm"]) // PPM
+
+
+def cost(lease: Mapping[str, Any], used_us: int) -> dict[str, str]:
+    """What so much GPU time costs at the lease's price, rounded down."""
+    price = int(lease["price_per_gpu_hour"]["units"])
+    return {"asset": "CREDIT", "units": str(price * used_us // HOUR_US)}
+
+
+def span(us: int) -> str:
+    """`1:02:03`."""
+    seconds = us // 1_000_000
+    return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def gpu_hours(us: int) -> str:
+    """GPU time in hours, to a millionth, without a float."""
+    micro = us * 1_000_000 // HOUR_US
+    return f"{micro // 1_000_000}.{micro % 1_000_000:06d} GPU-hours"
+
+
+def bill(told: Mapping[str, Any], used_us: int) -> str:
+    """The last line: the bill, final or said not to be. `used_us`: from opening to close."""
+    name = told["lease_id"]
+    if told.get("opened_at") is None:
+        return f"{name}: nothing is charged, the program did not start"
+    signed = told.get("countersigned_gpu_us")
+    by = "" if signed is None else f", you signed for {gpu_hours(int(signed))}"
+    if told["state"] in FINAL:
+        used = gpu_hours(int(told["gpu_us"]))
+        return f"{name} final bill: {amount(told['charge'])} for {used}{by}"
+    so_far = amount(told["estimate"])
+    return (
+        f"{name} not final: about {so_far} for {gpu_hours(used_us)}{by}; the node's last signed"
+        f" report is still to come, `tallystick lease show {name}` tells the final bill"
+    )
+
+
+def use_of(told: Mapping[str, Any]) -> str:
+    """What `GET /v1/leases/{id}/use` says, in one line."""
+    mark = "" if told["is_final"] else "about "
+    parts = [
+        str(told["state"]),
+        f"{mark}{amount(told['charge'])} for {gpu_hours(int(told['gpu_us']))}",
+    ]
+    if told.get("reported_until") is not None:
+        parts.append(f"reported until {local_time(told['reported_until'])}")
+    if told.get("busy_ppm") is not None:
+        parts.append(f"GPU {int(told['busy_ppm']) // 10_000} % busy")
+    return " · ".join([*parts, str(told["lease_id"])])
+
+
+def follow_use(remote: Remote, lease_id: str, every_s: float) -> None:
+    """Tell the use of a lease until it is closed: one line that changes on a terminal, else a line
+    for each change. Raises AnswerIsNo.
+    """
+    line, said = StatusLine(stream=sys.stdout), ""
+    try:
+        while True:
+            told: Any = remote.ask(lambda c: c.read_lease_use(lease_id))
+            text = use_of(told)
+            if line.is_on and not remote.as_json:
+                line.show(text)
+            elif text != said:
+                tell(told, [text], as_json=remote.as_json)
+            said = text
+            if told.get("closed_at") is not None:
+                break
+            time.sleep(every_s)
+    finally:
+        line.clear()
+    if line.is_on and not remote.as_json:
+        tell(told, [said], as_json=False)
+
+
+def follow_log(remote: Remote, lease_id: str, out: TextIO, *, follows: bool) -> int | None:
+    """Print what the work of a lease printed, and with `follows` what it prints until it ends; its
+    exit code where that is known. Raises AnswerIsNo.
+    """
+    from_seq = 0
+    while True:
+        told: Any = remote.ask(partial(_log_page, lease_id, from_seq))
+        for piece in told["data"]:
+            show(
+                base64.b64decode(piece["body"]), out if piece["stream"] == "stdout" else sys.stderr
+            )
+        from_seq = told["next_seq"]
+        if told["data"]:
+            continue
+        if told["ended"] or not follows:
+            break
+        time.sleep(FOLLOW_SECONDS)
+    if told["left_out"]:
+        note(f"{told['left_out']} bytes of what it printed were not kept")
+    return None if told.get("exit_code") is None else int(told["exit_code"])
+
+
+def _log_page(lease_id: str, from_seq: int, client: Client) -> Any:
+    return client.read_lease_log(lease_id, from_seq=from_seq)
+
+
+# --- terminal ------------------------------------------------------------------------------------
+
+_SAFE = re.compile(rb"\x1b\[[0-9;]{0,16}[mK]|[\r\n\t\b]")
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+
+
+def show(body: bytes, out: TextIO) -> None:
+    """What the program printed, byte for byte. In a terminal only colours and line control work:
+    the rest could type on the renter's behalf.
+    """
+    shown = harmless(body) if out.isatty() else body
+    raw = getattr(out, "buffer", None)
+    if raw is None:
+        out.write(shown.decode(errors="replace"))
+    else:
+        out.flush()
+        raw.write(shown)
+    out.flush()
+
+
+def harmless(body: bytes) -> bytes:
+    """Control characters made visible, but for colours, ends of lines, tabs and backspaces."""
+    shown, place = [], 0
+    for found in _SAFE.finditer(body):
+        shown += [_CONTROL.sub(b"?", body[place : found.start()]), found[0]]
+        place = found.end()
+    return b"".join([*shown, _CONTROL.sub(b"?", body[place:])])

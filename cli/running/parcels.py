@@ -1,0 +1,257 @@
+"""What goes to the node beside the command, and what comes back: sent once, checked, confined.
+
+    a file is sent if the server lacks one of its pieces    a second run sends what was changed
+    what comes back is written at and below the paths that were asked back, and nowhere else
+
+The node is another party's machine: of what it sends, each path is checked, each piece is held
+against its hash, no link of this machine is followed, and nothing of `.git` is written.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.remote import Remote
+from cli.running.folder import Scanned
+from cli.terminal import AnswerIsNo, InputUnusable, Progress, note
+from domain.jobs import workspace as rules
+from domain.jobs.workspace import PIECE_BYTES, File, Workspace
+
+if TYPE_CHECKING:
+    from tallystick_client import Client
+
+BATCH_BYTES_MAX = 700_000
+BATCH_MAX = 500
+RESULT_SECONDS_MAX = 300
+LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What the renter gives with the command. `secrets` never leave this machine in the clear."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    results: tuple[str, ...] = ()
+    folder: Scanned | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.variables or self.secrets or self.results or self.folder)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a program that runs on this machine."""
+        return {**self.variables, **self.secrets}
+
+
+# --- to the node ---------------------------------------------------------------------------------
+
+
+def send(remote: Remote, parcel: Parcel, step: Progress) -> str:
+    """Bring it to the server; the digest that the job names. Raises AnswerIsNo, InputUnusable."""
+    workspace = Workspace(
+        salt=secrets.token_hex(16),
+        files=() if parcel.folder is None else tuple(parcel.folder.files),
+        environment=tuple(sorted(parcel.variables.items())),
+        secrets=tuple(sorted(parcel.secrets)),
+        results=parcel.results,
+    )
+    try:
+        rules.read(rules.document(workspace))
+    except rules.WorkspaceInvalid as invalid:
+        raise InputUnusable(str(invalid)) from None
+    body: Any = rules.document(workspace)
+    told: Any = remote.ask(lambda c: c.add_workspace(body))
+    if told["workspace_sha256"] != rules.digest(workspace):
+        raise AnswerIsNo("the server read another list of files than this one")
+    missing = list(told["missing"])
+    if parcel.folder is not None:
+        _send_pieces(remote, parcel.folder, missing, step)
+        files, size = len(workspace.files), sum(workspace.pieces()[one] for one in missing)
+        count = "1 file" if files == 1 else f"{files:,} files"
+        note(f"the node gets {count} of {parcel.folder.root}; {size:,} bytes were sent")
+        for line in parcel.folder.left_out[:10]:
+            note(f"left out: {line}")
+    return rules.digest(workspace)
+
+
+def _send_pieces(remote: Remote, folder: Scanned, missing: list[str], step: Progress) -> None:
+    batch: list[str] = []
+    size = 0
+    for number, key in enumerate(missing, 1):
+        body = folder.piece(key)
+        if batch and (size + len(body) > BATCH_BYTES_MAX or len(batch) >= BATCH_MAX):
+            _send_batch(remote, batch)
+            batch, size = [], 0
+        batch.append(base64.b64encode(body).decode())
+        size += len(body)
+        step("sending files", number, len(missing))
+    if batch:
+        _send_batch(remote, batch)
+
+
+def _send_batch(remote: Remote, batch: list[str]) -> None:
+    told = remote.ask(lambda c: c.add_workspace_pieces({"data": batch}))
+    if told["kept"] != len(batch):
+        raise AnswerIsNo("the server did not keep all files: run the command again")
+
+
+def send_secrets(remote: Remote, lease_id: str, values: Mapping[str, str]) -> None:
+    """Seal them for the executor of the lease's node alone. Raises AnswerIsNo."""
+    from nacl.public import PublicKey, SealedBox
+
+    told: Any = remote.ask(lambda c: c.read_lease_work(lease_id))
+    key = _sealing_key(told)
+    inside = {"lease_id": lease_id, "variables": dict(values)}
+    sealed = SealedBox(PublicKey(key)).encrypt(json.dumps(inside, sort_keys=True).encode())
+    body: Any = {"sealed": base64.b64encode(sealed).decode()}
+    remote.ask(lambda c: c.add_lease_secrets(lease_id, body))
+
+
+def _sealing_key(told: Mapping[str, Any]) -> bytes:
+    """The executor's key, under the signature of its node. Raises AnswerIsNo."""
+    from nacl.exceptions import BadSignatureError
+    from nacl.signing import VerifyKey
+
+    from domain.fleet.keys import sealing
+
+    if told.get("sealing_key") is None:
+        raise AnswerIsNo(
+            "this node takes no secrets: its owner has to run `tallystick-node enroll` again"
+        )
+    message = sealing(str(told["node_id"]), str(told["sealing_key"]))
+    try:
+        node_key = VerifyKey(bytes.fromhex(str(told["node_key"])))
+        node_key.verify(message, bytes.fromhex(str(told["sealing_signature"])))
+    except (BadSignatureError, ValueError, KeyError):
+        raise AnswerIsNo("the node did not sign the key for secrets: none was sent") from None
+    return bytes.fromhex(str(told["sealing_key"]))
+
+
+# --- back ----------------------------------------------------------------------------------------
+
+
+def fetch(
+    remote: Remote, lease_id: str, root: Path, asked: tuple[str, ...], size_max: int
+) -> int | None:
+    """Write what came back below the root; how many files are new or changed, and None where the
+    node sent nothing. Raises AnswerIsNo, OSError.
+    """
+    files = _listed(remote, lease_id)
+    if files is None:
+        return None
+    for one in files:
+        if not rules.is_below(one.path, asked) or ".git" in one.path.split("/"):
+            raise AnswerIsNo(f"the node sent {one.path!r}, which was not asked for")
+    if sum(one.size for one in files) > size_max:
+        raise AnswerIsNo(f"what came back is larger than --size-max: {lease_id} keeps it for a day")
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return sum(_take(remote, lease_id, handle, one) for one in files)
+    finally:
+        os.close(handle)
+
+
+def _listed(remote: Remote, lease_id: str) -> tuple[File, ...] | None:
+    """The files, once the node has sent all of them; None: it sent no list in time."""
+    ends = time.monotonic() + RESULT_SECONDS_MAX
+    first = time.monotonic() + RESULT_SECONDS_MAX / 10
+    while True:
+        told: Any = remote.ask(lambda c: c.read_lease_results(lease_id))
+        if told["is_listed"] and not told["missing"]:
+            break
+        if time.monotonic() >= (ends if told["is_listed"] else first):
+            return None
+        time.sleep(LOOK_SECONDS)
+    try:
+        return rules.read_files(told["files"])
+    except rules.WorkspaceInvalid as invalid:
+        raise AnswerIsNo(f"the node sent a list of files that cannot be used: {invalid}") from None
+
+
+def _take(remote: Remote, lease_id: str, root: int, one: File) -> bool:
+    """Write one file, unless it is here as it is. Raises AnswerIsNo, OSError."""
+    *above, name = one.path.split("/")
+    folder = _entered(root, above)
+    try:
+        if _is_here(folder, name, one):
+            return False
+        temporary = f".{name[:200]}.{secrets.token_hex(4)}"
+        mode = 0o777 if one.is_program else 0o666
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        handle = os.open(temporary, flags, mode, dir_fd=folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for key, length in _lengths(one):
+                    file.write(_piece(remote, lease_id, key, length))
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+    finally:
+        os.close(folder)
+    return True
+
+
+def _entered(root: int, parts: list[str]) -> int:
+    """A folder below the root, made where it is missing; a link on the way is refused."""
+    here = os.dup(root)
+    for part in parts:
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=here)
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+        except OSError:
+            raise AnswerIsNo(f"{'/'.join(parts)}: {part} is no folder here") from None
+        finally:
+            os.close(here)
+        here = inner
+    return here
+
+
+def _is_here(folder: int, name: str, one: File) -> bool:
+    try:
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except OSError:
+        return False
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size != one.size:
+            return False
+        return all(sha256(file.read(PIECE_BYTES)).hexdigest() == key for key in one.sha256)
+
+
+def _lengths(one: File) -> list[tuple[str, int]]:
+    left = one.size
+    found = []
+    for key in one.sha256:
+        found.append((key, min(left, PIECE_BYTES)))
+        left -= PIECE_BYTES
+    return found
+
+
+def _piece(remote: Remote, lease_id: str, key: str, length: int) -> bytes:
+    told: Any = remote.ask(partial(_asked_piece, lease_id, key))
+    for one in told["data"]:
+        body = base64.b64decode(one["body"])
+        if one["sha256"] == key and len(body) == length and sha256(body).hexdigest() == key:
+            return body
+    raise AnswerIsNo("a file that came back is not the one that the node named")
+
+
+def _asked_piece(lease_id: str, key: str, client: Client) -> Any:
+    return client.read_result_pieces(lease_id, {"sha256": [key]})

@@ -1,0 +1,198 @@
+"""What the work of a lease left under the paths that its renter asked back, sent to the server.
+
+    a file is read only if it is a regular one, of the job's user, and no link leads to it
+
+The job is over when this begins, so nothing changes while it is read. It made these files, so
+nothing about them is believed: links, devices and pipes are left out, and the renter is told.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+from domain.jobs.workspace import FILES_MAX, PIECE_BYTES, path_rule
+from node_reporter.reports.client import Unreachable
+
+SECONDS_MAX = 300
+BATCH_BYTES_MAX = 700_000
+PAUSE_SECONDS = 1.0
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Refused(Exception):
+    """The server does not take the results; asking again would be answered alike."""
+
+
+class Sink(Protocol):
+    """The server, as far as results go."""
+
+    def list_results(self, lease_id: str, files: list[dict[str, Any]]) -> list[str]:
+        """The pieces that are to be sent. Raises Unreachable, Refused."""
+        ...
+
+    def send_results(self, lease_id: str, bodies: list[bytes]) -> None:
+        """Raises Unreachable, Refused."""
+        ...
+
+
+@dataclass
+class Returning:
+    """One delivery, in a thread of its own. `wrongs`: what was left out, and why."""
+
+    apart: Callable[[], AbstractContextManager[Sink]]
+    lease_id: str
+    folder: Path
+    paths: tuple[str, ...]
+    owner: int
+    is_done: bool = False
+    wrongs: list[str] = field(default_factory=list)
+    _thread: threading.Thread | None = None
+    _ends: float = 0.0
+
+    def start(self) -> None:
+        self._ends = time.monotonic() + SECONDS_MAX
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        try:
+            with self.apart() as sink:
+                self._return(sink)
+        except (Refused, OSError) as error:
+            self.wrongs.append(f"results do not come back: {error}")
+        finally:
+            self.is_done = True
+
+    def _return(self, sink: Sink) -> None:
+        root = os.open(self.folder, _FOLDER)
+        try:
+            files, places = self._found(root)
+            missing = set(self._patiently(lambda: sink.list_results(self.lease_id, files)))
+            for batch in _batches(root, {key: places[key] for key in missing if key in places}):
+                self._patiently(lambda batch=batch: sink.send_results(self.lease_id, batch))
+        finally:
+            os.close(root)
+
+    def _found(self, root: int) -> tuple[list[dict[str, Any]], dict[str, tuple[str, int]]]:
+        """The files, and for each piece one place where it can be read."""
+        files: list[dict[str, Any]] = []
+        places: dict[str, tuple[str, int]] = {}
+        for path in self.paths:
+            is_any = False
+            for name, status in self._below(root, path):
+                is_any = True
+                if len(files) >= FILES_MAX:
+                    raise Refused(f"more than {FILES_MAX} files")
+                hashes = [
+                    sha256(body).hexdigest() for body in _bodies(root, name, range(status.st_size))
+                ]
+                for number, key in enumerate(hashes):
+                    places.setdefault(key, (name, number * PIECE_BYTES))
+                is_program = bool(status.st_mode & stat.S_IXUSR)
+                files.append(
+                    {
+                        "path": name,
+                        "is_program": is_program,
+                        "size": status.st_size,
+                        "sha256": hashes,
+                    }
+                )
+            if not is_any:
+                self.wrongs.append(f"{path}: there is no such file")
+        return files, places
+
+    def _below(self, root: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
+        """Every regular file of the job under a path, without following a link."""
+        parts = path.split("/")
+        try:
+            above = _opened(root, parts[:-1])
+        except OSError:
+            return
+        try:
+            yield from self._each(above, parts[-1], path)
+        finally:
+            os.close(above)
+
+    def _each(self, above: int, name: str, path: str) -> Iterator[tuple[str, os.stat_result]]:
+        try:
+            status = os.stat(name, dir_fd=above, follow_symlinks=False)
+        except OSError:
+            return
+        if stat.S_ISDIR(status.st_mode):
+            here = os.open(name, _FOLDER, dir_fd=above)
+            try:
+                for one in sorted(os.listdir(here)):
+                    yield from self._each(here, one, f"{path}/{one}")
+            finally:
+                os.close(here)
+        elif not stat.S_ISREG(status.st_mode) or status.st_uid != self.owner:
+            self.wrongs.append(f"{path}: left out, it is no file of the work")
+        elif path_rule(path) is not None:
+            self.wrongs.append(f"a file is left out: {path_rule(path)}")
+        else:
+            yield path, status
+
+    def _patiently(self, ask: Any) -> Any:
+        while True:
+            try:
+                return ask()
+            except Unreachable as away:
+                if time.monotonic() >= self._ends:
+                    raise Refused("the server cannot be reached") from away
+                time.sleep(PAUSE_SECONDS)
+
+
+def _opened(root: int, parts: list[str]) -> int:
+    """A folder below the root, entered step by step without following a link. Raises OSError."""
+    here = os.dup(root)
+    for part in parts:
+        try:
+            inner = os.open(part, _FOLDER, dir_fd=here)
+        finally:
+            os.close(here)
+        here = inner
+    return here
+
+
+def _bodies(root: int, path: str, places: range) -> Iterator[bytes]:
+    """The pieces of a file between these places. Raises OSError: it is no regular file now."""
+    parts = path.split("/")
+    above = _opened(root, parts[:-1])
+    try:
+        handle = os.open(parts[-1], _FILE, dir_fd=above)
+    finally:
+        os.close(above)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is no file")
+        for offset in range(places.start, places.stop, PIECE_BYTES):
+            yield os.pread(handle, PIECE_BYTES, offset)
+    finally:
+        os.close(handle)
+
+
+def _batches(root: int, places: dict[str, tuple[str, int]]) -> Iterator[list[bytes]]:
+    """The pieces, as many together as one request carries."""
+    batch: list[bytes] = []
+    for path, offset in places.values():
+        (body,) = _bodies(root, path, range(offset, offset + 1))
+        if batch and sum(map(len, batch)) + len(body) > BATCH_BYTES_MAX:
+            yield batch
+            batch = []
+        batch.append(body)
+    if batch:
+        yield batch

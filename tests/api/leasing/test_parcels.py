@@ -1,0 +1,251 @@
+"""Folders, variables and results of leases over HTTP: whose they are, and for how long."""
+
+from __future__ import annotations
+
+import base64
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from nacl.public import PrivateKey
+from nacl.signing import SigningKey
+
+from api.jobs.workspaces import run_workspaces
+from api.leasing.parcels import run_lease_parcels
+from domain.fleet.keys import sealing
+from domain.jobs import workspace as rules
+from domain.jobs.job import workload_hash
+from domain.jobs.plan import Reference
+from ledger.beside import workspaces
+from tests.api.leasing.test_work import executor_of
+from tests.scenes.server import Caller, Scene
+
+DAY_US = 86_400_000_000
+SALT = "5a" * 16
+SEALED = base64.b64encode(b"\5" * 80).decode()
+
+
+def key_of(body: bytes) -> str:
+    return sha256(body).hexdigest()
+
+
+def text_of(body: bytes) -> str:
+    return base64.b64encode(body).decode()
+
+
+def form(**files: bytes) -> list[dict[str, Any]]:
+    return [
+        {"path": name, "is_program": False, "size": len(body), "sha256": [key_of(body)]}
+        for name, body in files.items()
+    ]
+
+
+def kept(caller: Caller, salt: str = SALT, **files: bytes) -> dict[str, Any]:
+    return caller.made("/v1/workspaces", {"salt": salt, "files": form(**files)})
+
+
+def sent(caller: Caller, salt: str = SALT, **files: bytes) -> str:
+    """A workspace that is complete; its digest."""
+    digest = str(kept(caller, salt, **files)["workspace_sha256"])
+    caller.post("/v1/workspaces/pieces", {"data": [text_of(one) for one in files.values()]})
+    return digest
+
+
+def job_with(scene: Scene, digest: str) -> dict[str, Any]:
+    return scene.job(
+        image=None,
+        command=["python3", "train.py"],
+        references=[{"kind": "workspace", "name": digest}],
+    )
+
+
+def path_of(scene: Scene, lease: dict[str, Any]) -> str:
+    return f"/v1/nodes/{scene.provider.node_id}/assignments/{lease['lease_id']}"
+
+
+def begin(scene: Scene, executor: Caller, lease: dict[str, Any], digest: str) -> None:
+    at = path_of(scene, lease)
+    refs = (Reference("workspace", digest),)
+    told = {
+        "command": "start",
+        "executor": "e0" * 8,
+        "runner": "process",
+        "workload_sha256": workload_hash(None, ("python3", "train.py"), (), refs),
+    }
+    assert executor.post(f"{at}/acknowledge", told).status_code == 200
+    executor.made(f"{at}/ready")
+
+
+def test_a_piece_that_is_here_is_not_asked_for_again_and_what_nobody_names_is_not_kept(
+    scene: Scene,
+) -> None:
+    first = kept(scene.renter, a=b"one", b=b"two")
+    assert sorted(first["missing"]) == sorted([key_of(b"one"), key_of(b"two")])
+    told = scene.renter.post(
+        "/v1/workspaces/pieces", {"data": [text_of(b"one"), text_of(b"unnamed")]}
+    )
+    assert told.json()["kept"] == 1
+    assert kept(scene.renter, a=b"one", b=b"two")["missing"] == [key_of(b"two")]
+    other = kept(scene.renter, "5b" * 16, a=b"one", c=b"three")
+    assert other["missing"] == [key_of(b"three")], "by content, whatever folder it was in"
+    refused = scene.renter.post("/v1/leases", {"job": job_with(scene, other["workspace_sha256"])})
+    assert (refused.status_code, refused.json()["code"]) == (409, "workspace_incomplete")
+
+
+def test_to_know_a_hash_opens_nothing_of_another_account(scene: Scene) -> None:
+    digest = sent(scene.renter, a=b"secret weights")
+    assert kept(scene.stranger, a=b"secret weights")["missing"] == [key_of(b"secret weights")]
+    scene.deposit(scene.stranger, 50_000_000)
+    mine = scene.stranger.made("/v1/workspaces", {"salt": "5c" * 16, "files": []})
+    for named, code in ((digest, 409), ("0" * 64, 404)):
+        asked = scene.stranger.post("/v1/leases", {"job": job_with(scene, named)})
+        assert asked.status_code == code, "a workspace of its own that lacks its pieces, or none"
+    empty = {"job": job_with(scene, str(mine["workspace_sha256"]))}
+    lease = scene.lease(scene.stranger, **empty)
+    executor = executor_of(scene, scene.provider)
+    wanted = {"sha256": [key_of(b"secret weights")]}
+    answer = executor.post(f"{path_of(scene, lease)}/workspace/pieces", wanted).json()
+    assert (answer["data"], answer["unknown"]) == ([], wanted["sha256"])
+
+
+def test_the_executor_of_the_lease_reads_its_folder_until_the_lease_is_closed(scene: Scene) -> None:
+    digest = sent(scene.renter, a=b"one")
+    sent(scene.renter, "5d" * 16, b=b"of another job")
+    lease = scene.lease(job=job_with(scene, digest))
+    executor, at = executor_of(scene, scene.provider), path_of(scene, lease)
+    told = executor.read(f"{at}/workspace")
+    assert rules.digest(rules.read(told["workspace"])) == digest
+    wanted = {"sha256": [key_of(b"one"), key_of(b"of another job")]}
+    answer = executor.post(f"{at}/workspace/pieces", wanted).json()
+    assert [base64.b64decode(one["body"]) for one in answer["data"]] == [b"one"]
+    assert answer["unknown"] == [key_of(b"of another job")]
+    plain = scene.lease(job=scene.job())
+    assert executor.get(f"{path_of(scene, plain)}/workspace").json()["code"] == "workspace_unknown"
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    assert executor.get(f"{at}/workspace").status_code == 404
+    assert executor.post(f"{at}/workspace/pieces", wanted).status_code == 404
+
+
+def test_sealed_variables_are_taken_once_and_gone_when_the_work_has_begun(scene: Scene) -> None:
+    digest = sent(scene.renter, a=b"one")
+    lease = scene.lease(job=job_with(scene, digest))
+    executor, at = executor_of(scene, scene.provider), path_of(scene, lease)
+    mine = f"/v1/leases/{lease['lease_id']}/secrets"
+    assert "sealed" not in executor.read(f"{at}/workspace")
+    for _ in range(2):
+        assert scene.renter.post(mine, {"sealed": SEALED}).status_code == 200, "a retry is harmless"
+    other = {"sealed": base64.b64encode(b"\6" * 80).decode()}
+    assert scene.renter.post(mine, other).json()["code"] == "secrets_unusable"
+    assert executor.read(f"{at}/workspace")["sealed"] == SEALED
+    begin(scene, executor, lease, digest)
+    with scene.service.connection() as connection:
+        assert run_lease_parcels(scene.service, connection, scene.clock.now_us()) == 1
+    assert "sealed" not in executor.read(f"{at}/workspace")
+    assert scene.renter.post(mine, {"sealed": SEALED}).json()["code"] == "secrets_unusable"
+
+
+def test_results_are_read_by_the_renter_alone(scene: Scene) -> None:
+    digest = sent(scene.renter, a=b"one")
+    lease = scene.lease(job=job_with(scene, digest))
+    executor, at = executor_of(scene, scene.provider), path_of(scene, lease)
+    mine = f"/v1/leases/{lease['lease_id']}/results"
+    files = {"files": form(model=b"weights")}
+    assert executor.post(f"{at}/results", files).json()["code"] == "lease_state", "not begun"
+    begin(scene, executor, lease, digest)
+    assert not scene.renter.read(mine)["is_listed"]
+    assert executor.post(f"{at}/results", files).json()["missing"] == [key_of(b"weights")]
+    again = executor.post(f"{at}/results", {"files": form(other=b"x")}).json()
+    assert again["missing"] == [key_of(b"weights")], "listed once"
+    told = executor.post(f"{at}/results/pieces", {"data": [text_of(b"weights"), text_of(b"no")]})
+    assert told.json()["kept"] == 1
+    found = scene.renter.read(mine)
+    assert (found["files"], found["missing"], found["is_listed"]) == (files["files"], [], True)
+    wanted = {"sha256": [key_of(b"weights")]}
+    (piece,) = scene.renter.post(f"{mine}/pieces", wanted).json()["data"]
+    assert base64.b64decode(piece["body"]) == b"weights"
+    assert scene.owner.get(mine).status_code == 404, "the provider of the lease is no renter"
+    clock: Any = scene.clock
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    clock.advance(3_600_000_001)
+    assert executor.post(f"{at}/results", files).json()["code"] == "lease_state", "too late"
+    with scene.service.connection() as connection:
+        run_lease_parcels(scene.service, connection, scene.clock.now_us() + DAY_US)
+    assert not scene.renter.read(mine)["is_listed"]
+
+
+def test_what_is_too_large_or_out_of_form_is_refused_with_the_rule(scene: Scene) -> None:
+    size = 101 * 1_048_576
+    hashes = [f"{n:064x}" for n in range(rules.count_of_pieces(size))]
+    large = {"path": "a", "is_program": False, "size": size, "sha256": hashes}
+    told = scene.renter.post("/v1/workspaces", {"salt": SALT, "files": [large]}).json()
+    assert told["code"] == "workspace_too_large"
+    assert "104,857,600 bytes of one folder" in told["detail"]
+    escaping = {**large, "path": "../a", "size": 0, "sha256": []}
+    told = scene.renter.post("/v1/workspaces", {"salt": SALT, "files": [escaping]}).json()
+    assert (told["code"], "below the folder" in told["detail"]) == ("workspace_invalid", True)
+
+
+def test_an_account_has_its_quota_and_what_no_open_work_names_makes_room(scene: Scene) -> None:
+    with scene.service.connection() as connection:
+        now_us = scene.clock.now_us()
+
+        def keep(name: str, size: int, at_us: int, most: int = 100) -> list[str]:
+            return workspaces.keep(
+                connection,
+                "acct_a",
+                key_of(name.encode()),
+                b"{}",
+                {key_of(name.encode() * 2): size},
+                workspaces.Room(most, 150),
+                at_us,
+                is_open=lambda jobs: "job_open" in jobs,
+            )
+
+        keep("first", 60, now_us)
+        workspaces.use(connection, "acct_a", key_of(b"first"), "job_open", now_us)
+        keep("second", 30, now_us)
+        with pytest.raises(workspaces.QuotaReached) as full:
+            keep("third", 60, now_us)
+        assert (full.value.needed, full.value.of_all) == (150, False), "fresh ones make no room"
+        later = now_us + workspaces.FRESH_US
+        with pytest.raises(workspaces.QuotaReached):
+            keep("third", 60, later)
+        keep("third", 40, later)
+        assert workspaces.missing(connection, "acct_a", key_of(b"second")) is None, "it went"
+        assert workspaces.missing(connection, "acct_a", key_of(b"first")) is not None, "in use"
+        with pytest.raises(workspaces.QuotaReached) as total:
+            keep("fourth", 60, later, most=1_000)
+        assert total.value.of_all
+
+
+def test_a_folder_goes_a_day_after_its_work_is_settled_and_not_before(scene: Scene) -> None:
+    digest = sent(scene.renter, a=b"one")
+    lease = scene.lease(job=job_with(scene, digest))
+    executor, account_id = executor_of(scene, scene.provider), scene.renter.account_id
+    with scene.service.connection() as connection:
+        later = scene.clock.now_us() + 2 * DAY_US
+        assert run_workspaces(scene.service, connection, later) == 0
+        assert workspaces.missing(connection, account_id, digest) == []
+        executor.made(f"{path_of(scene, lease)}/decline")
+        assert run_workspaces(scene.service, connection, later + 2 * DAY_US) == 1
+        assert workspaces.missing(connection, account_id, digest) is None
+        found = connection.execute("SELECT count(*) FROM workspace_piece").fetchone()
+        assert found == (0,), "its pieces went with it"
+
+
+def test_the_key_for_secrets_is_under_the_nodes_signature(scene: Scene) -> None:
+    node_id = scene.provider.node_id
+    at, public = f"/v1/nodes/{node_id}/executor-key", bytes(PrivateKey.generate().public_key).hex()
+    forged = SigningKey.generate().sign(sealing(node_id, public)).signature.hex()
+    asked = {"sealing_key": public, "sealing_signature": forged}
+    refused = scene.provider.node.post(at, asked)
+    assert (refused.status_code, refused.json()["code"]) == (401, "bad_signature")
+    assert scene.provider.node.post(at, {"sealing_key": public}).status_code == 422
+    signing: Any = scene.provider.signing
+    good = signing.key.sign(sealing(node_id, public)).signature.hex()
+    scene.provider.node.made(at, {"sealing_key": public, "sealing_signature": good})
+    lease = scene.lease()
+    told = scene.renter.read(f"/v1/leases/{lease['lease_id']}/work")
+    assert (told["node_id"], told["sealing_key"]) == (node_id, public)
+    assert told["sealing_signature"] == good
+    assert told["node_key"] == bytes(signing.key.verify_key).hex()

@@ -1,0 +1,136 @@
+"""What `tallystick run` sends and takes back, without a server: folders, and a node that lies."""
+
+from __future__ import annotations
+
+import base64
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cli.running import options, parcels
+from cli.running.folder import scan
+from cli.terminal import AnswerIsNo, InputUnusable
+
+MIB = 1_048_576
+
+
+class Node:
+    """Answers as a server would that holds what a node sent: path and content, or a lie."""
+
+    def __init__(self, *files: tuple[str, bytes], lie: bytes | None = None) -> None:
+        self.files, self.lie = files, lie
+
+    def ask(self, call: Any) -> Any:
+        return call(self)
+
+    def read_lease_results(self, _lease_id: str) -> Any:
+        told = [
+            {
+                "path": path,
+                "is_program": False,
+                "size": len(body),
+                "sha256": [sha256(body).hexdigest()],
+            }
+            for path, body in self.files
+        ]
+        return {"is_listed": True, "missing": [], "files": told}
+
+    def read_result_pieces(self, _lease_id: str, asked: Any) -> Any:
+        (key,) = asked["sha256"]
+        bodies = {sha256(body).hexdigest(): body for _, body in self.files}
+        body = bodies[key] if self.lie is None else self.lie
+        return {"data": [{"sha256": key, "body": base64.b64encode(body).decode()}]}
+
+
+def fetch(node: Any, root: Path, *asked: str) -> int | None:
+    return parcels.fetch(node, "lease_1", root, asked, MIB)
+
+
+def test_what_comes_back_is_written_where_it_was_asked_and_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("mine")
+    assert fetch(Node(("out/a", b"new"), ("out/deep/b", b"b")), tmp_path, "out") == 2
+    assert (tmp_path / "out" / "deep" / "b").read_bytes() == b"b"
+    assert fetch(Node(("out/a", b"new")), tmp_path, "out") == 0, "it is here as it is"
+    for path in ("train.py", "outside", "out/../train.py", "/etc/x", "out/.git/hooks/post"):
+        with pytest.raises(AnswerIsNo):
+            fetch(Node((path, b"theirs")), tmp_path, "out")
+    assert (tmp_path / "train.py").read_text() == "mine"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out", "train.py"]
+
+
+def test_no_link_of_the_renters_is_followed_and_no_other_bytes_are_taken(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    (root / "out").symlink_to(elsewhere)
+    with pytest.raises(AnswerIsNo, match="no folder here"):
+        fetch(Node(("out/a", b"x")), root, "out")
+    assert list(elsewhere.iterdir()) == []
+    (elsewhere / "kept").write_text("kept")
+    (root / "model").symlink_to(elsewhere / "kept")
+    assert fetch(Node(("model", b"new")), root, "model") == 1
+    assert (elsewhere / "kept").read_text() == "kept", "the link was replaced, not followed"
+    with pytest.raises(AnswerIsNo, match="not the one that the node named"):
+        fetch(Node(("log", b"right"), lie=b"wrong"), root, "log")
+    assert not [one for one in root.iterdir() if "log" in one.name], "nothing half is left"
+    with pytest.raises(AnswerIsNo, match="size-max"):
+        parcels.fetch(Node(("log", b"ab")), "lease_1", root, ("log",), 1)  # type: ignore[arg-type]
+
+
+def test_a_folder_travels_but_for_what_is_ignored_and_what_leads_out(tmp_path: Path) -> None:
+    for path in ("a.py", ".git/config", ".env", "keep/.env", "x.log", "data/x.log", ".ssh/id"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(path)
+    (tmp_path / ".tallystickignore").write_text("*.log\n!data/x.log\n!keep/.env\n")
+    (tmp_path / "same").symlink_to("a.py")
+    (tmp_path / "out").symlink_to("/etc/hostname")
+    (tmp_path / "folder").symlink_to("keep")
+    found = scan(tmp_path, MIB)
+    paths = [one.path for one in found.files]
+    assert paths == [".tallystickignore", "a.py", "data/x.log", "keep/.env", "same"]
+    assert sorted(line.split(":")[0] for line in found.left_out) == ["folder", "out"]
+
+
+def test_a_whole_home_and_too_much_do_not_travel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "big").write_bytes(bytes(2_000))
+    with pytest.raises(InputUnusable, match="the largest is big"):
+        scan(tmp_path, 1_000)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    with pytest.raises(InputUnusable, match="would travel as a whole"):
+        scan(tmp_path, MIB)
+
+
+def test_variables_come_from_files_and_options_and_no_value_is_repeated(tmp_path: Path) -> None:
+    file = tmp_path / "vars"
+    file.write_text("# mine\n\nA=1\nexport B=two words\nC=x=y\n")
+
+    def parcel(**given: Any) -> Any:
+        told = {"env": [], "env_file": [], "secret": [], "get": [], **given}
+        return options.parcel_of(**told, no_files=True, size_max=1)
+
+    told = parcel(env_file=[file], env=["A=9", "OWNERS"], secret=["T=s"], get=["./out/"])
+    assert told.variables == {"A": "9", "B": "two words", "C": "x=y"}
+    assert (told.secrets, told.results) == ({"T": "s"}, ("out",))
+    assert options.granted(["A=9", "OWNERS"]) == ["OWNERS"]
+    for given in (
+        {"env": ["1A=s3cret"]},
+        {"env": ["TALLYSTICK_LEASE_ID=s3cret"]},
+        {"secret": ["A=s3cret"], "env": ["A=1"]},
+        {"secret": ["NOT_SET_ANYWHERE_HERE"]},
+        {"get": ["../up"]},
+        {"get": [".git/hooks"]},
+        {"env_file": [SimpleNamespace(read_bytes=lambda: b"s3cret without a name")]},
+    ):
+        with pytest.raises(InputUnusable) as refused:
+            parcel(**given)
+        assert "s3cret" not in str(refused.value)
+    assert options.mounts(["volume_1f:/data:ro"]) == [
+        {"volume_id": "volume_1f", "path": "/data", "read_only": True}
+    ]
+    with pytest.raises(InputUnusable):
+        options.mounts(["volume_1f:data"])

@@ -1,0 +1,248 @@
+"""A renter's folder, variables and results at the executor: real jobs, and a server that lies."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nacl.public import PrivateKey, SealedBox
+
+from domain.jobs import workspace as rules
+from domain.jobs.workspace import PIECE_BYTES, File, Workspace
+from node_reporter.clock import SystemClock
+from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.executor import Allowed, Executor
+from node_reporter.executor.parcels.bringing import make_files, opened
+from node_reporter.executor.runner import Limits, NotStarted
+from node_reporter.executor.sandbox import TrustedRunner, job_user
+from node_reporter.executor.state import ExecutorSettings
+from node_reporter.reports.client import Response, Unreachable
+from tests.node_reporter.confined import MIB, ground, needs_walls
+from tests.node_reporter.executor.test_executor import ME, NODE, Server, World
+
+pytestmark = needs_walls
+KEY = PrivateKey(b"executor" + b"\0" * 24)
+LONG = os.urandom(PIECE_BYTES + 1)
+
+
+def pieces(body: bytes) -> list[bytes]:
+    return [body[at : at + PIECE_BYTES] for at in range(0, len(body), PIECE_BYTES)]
+
+
+@dataclass
+class Files(Server):
+    """The server of a test, with one workspace. `lies`: what it answers for a piece instead."""
+
+    bodies: dict[str, bytes] = field(default_factory=dict)
+    workspace: Workspace = field(default_factory=lambda: Workspace(salt="5a" * 16))
+    sealed: str | None = None
+    lies: dict[str, bytes] = field(default_factory=dict)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    returned: dict[str, bytes] = field(default_factory=dict)
+    away_for: int = 0
+
+    def holds(self, *files: tuple[str, bytes], **changes: Any) -> None:
+        told = []
+        for path, body in files:
+            keys = [sha256(one).hexdigest() for one in pieces(body)]
+            self.bodies |= dict(zip(keys, pieces(body), strict=True))
+            told.append(File(path, path.endswith(".sh"), len(body), tuple(keys)))
+        self.workspace = replace(self.workspace, files=tuple(told), **changes)
+
+    def asks_with(self, lease: str, script: str) -> str:
+        digest = rules.digest(self.workspace)
+        references = [{"kind": "workspace", "name": digest}]
+        return self.asks(lease, script, work={"references": references})
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        told = json.loads(body or b"{}")
+        if path.endswith("/workspace"):
+            if self.away_for:
+                self.away_for -= 1
+                raise Unreachable("away")
+            found = {"workspace": rules.document(self.workspace), "sealed": self.sealed}
+            return _answer(found)
+        if path.endswith("/workspace/pieces"):
+            known = {**self.bodies, **self.lies}
+            data = [(key, known[key]) for key in told["sha256"] if key in known][:1]
+            return _answer({"data": [_piece(*one) for one in data], "unknown": []})
+        if path.endswith("/results"):
+            self.results = told["files"]
+            return _answer({"missing": [key for one in self.results for key in one["sha256"]]})
+        if path.endswith("/results/pieces"):
+            bodies = [base64.b64decode(one) for one in told["data"]]
+            self.returned |= {sha256(one).hexdigest(): one for one in bodies}
+            return _answer({"kept": len(bodies)})
+        return super().request(method, path, headers, body)
+
+
+def _answer(told: dict[str, Any]) -> Response:
+    return Response(status=200, headers={}, body=json.dumps(told).encode())
+
+
+def _piece(key: str, body: bytes) -> dict[str, str]:
+    return {"sha256": key, "body": base64.b64encode(body).decode()}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Any:
+    on, server = ground(tmp_path), Files()
+    settings = ExecutorSettings(
+        url="",
+        node_id=NODE,
+        executor=ME,
+        executor_key="ts_exec_key",
+        variables={},
+        sealing_key=bytes(KEY),
+    )
+    executor = Executor(
+        settings,
+        ExecutorClient(NODE, "ts_exec_key", server),
+        [on.runner],
+        on.jobs,
+        SystemClock(),
+        user=job_user(None),
+        allowed=Allowed(limits=Limits(memory_bytes=256 * MIB, folder_bytes=8 * MIB, grace_s=1)),
+    )
+    yield World(server, executor, on)
+    executor.close()
+    assert not list(on.jobs.glob(".incoming*"))
+
+
+def _sealed(lease_id: str, **variables: str) -> str:
+    inside = json.dumps({"lease_id": lease_id, "variables": variables}).encode()
+    return base64.b64encode(SealedBox(KEY.public_key).encrypt(inside)).decode()
+
+
+def test_the_folder_is_there_as_it_was_sent_and_the_job_may_change_it(world: World) -> None:
+    server: Any = world.server
+    server.holds(("a/b.txt", b"hello\n"), ("long", LONG), ("go.sh", b"echo went\n"), ("empty", b""))
+    lease = server.asks_with(
+        "a",
+        "cat a/b.txt; sha256sum < long; sh ./go.sh; echo more >> empty; ls -l go.sh; stat -c %u .",
+    )
+    server.away_for = 1
+    world.until_settled(lease)
+    out = server.out(lease)
+    assert out.startswith(f"hello\n{sha256(LONG).hexdigest()}  -\nwent\n-rwx------"), out
+    assert out.endswith("\n1000\n"), "the job's own user has it"
+
+
+def test_variables_and_secrets_are_set_inside_the_walls_and_nowhere_else(world: World) -> None:
+    """LD_PRELOAD of a renter runs nothing of his outside: no program of ours has it."""
+    server: Any = world.server
+    preload = "/work/evil.so"
+    server.holds(environment=(("LD_PRELOAD", preload), ("PLAIN", "a b\nc")), secrets=("TOKEN",))
+    lease = server.asks_with("a", 'echo "$PLAIN|$TOKEN|$LD_PRELOAD"; sleep 60')
+    server.sealed = _sealed(lease, TOKEN="s3cret")
+    world.until(lambda: "\n" in server.out(lease), "it printed")
+    assert server.out(lease) == f"a b\nc|s3cret|{preload}\n"
+    run: Any = world.executor.jobs[lease].run
+    outside = Path(f"/proc/{run.pid}")
+    for file in ("environ", "cmdline"):
+        assert not any(word in (outside / file).read_bytes() for word in (b"evil", b"s3cret"))
+    server.closes(lease)
+    world.until_settled(lease)
+
+
+def test_without_walls_the_launcher_has_none_of_a_renters_variables(tmp_path: Path) -> None:
+    on = replace(ground(tmp_path), runner=TrustedRunner(job_user(None)))
+    run: Any = on.start("sh", "-c", "echo $X; sleep 60", variables={"X": "renters", "LD_AUDIT": ""})
+    try:
+        assert os.read(run.outputs[0], 100) == b"renters\n"
+        assert b"renters" not in Path(f"/proc/{run.pid}/environ").read_bytes()
+    finally:
+        run.end()
+        while run.poll() is None:
+            time.sleep(0.01)
+        run.close()
+
+
+@pytest.mark.parametrize("lie", ["piece", "list", "absent", "large"])
+def test_a_folder_that_is_not_the_jobs_is_not_started(world: World, lie: str) -> None:
+    server: Any = world.server
+    server.holds(("train.py", b"print(1)"), ("big", b"x" * (9 * MIB if lie == "large" else 1)))
+    lease = server.asks_with("a", "echo ran")
+    key = sha256(b"print(1)").hexdigest()
+    if lie == "piece":
+        server.lies[key] = b"print(2)"
+    elif lie == "list":
+        server.workspace = replace(server.workspace, salt="5b" * 16)
+    elif lie == "absent":
+        server.bodies.clear()
+    world.until(lambda: server.said(lease, "decline"), "it is declined")
+    note = server.out(lease, "note")
+    words = {
+        "piece": "not the one asked for",
+        "list": "not the one that the job's hash covers",
+        "absent": "does not have all of its files",
+        "large": "this node gives",
+    }
+    assert words[lie] in note, note
+    assert server.out(lease) == ""
+    assert not server.said(lease, "ready"), "nothing is billed"
+
+
+def test_no_path_of_a_folder_leaves_it(tmp_path: Path) -> None:
+    for path in ("../a", "/a", "a/../../b"):
+        with pytest.raises(NotStarted, match="below the folder"):
+            make_files(tmp_path, (File(path, False, 0, ()),))
+    (tmp_path / "link").symlink_to(tmp_path.parent)
+    with pytest.raises(OSError, match="File exists"):
+        make_files(tmp_path, (File("link", False, 0, ()),))
+
+
+def test_secrets_for_another_lease_key_or_name_are_not_used() -> None:
+    lease, other = "lease_" + "1" * 32, "lease_" + "2" * 32
+    assert opened(bytes(KEY), _sealed(lease, A="1"), lease, ("A",)) == {"A": "1"}
+    for sealed, names, key in (
+        (_sealed(other, A="1"), ("A",), KEY),
+        (_sealed(lease, A="1", B="2"), ("A",), KEY),
+        (_sealed(lease, A="1"), ("A",), PrivateKey.generate()),
+        ("AAAA", ("A",), KEY),
+    ):
+        with pytest.raises(NotStarted):
+            opened(bytes(key), sealed, lease, names)
+
+
+def test_only_files_of_the_job_come_back_and_no_link_is_followed(world: World) -> None:
+    server: Any = world.server
+    server.holds(("kept", b"as it was"), results=("out", "kept", "leak/passwd", "none"))
+    script = """
+        mkdir -p out/deep; printf weights > out/deep/model; head -c 600000 /dev/zero > out/long
+        ln -s /etc/passwd out/link; ln -s /etc leak; mkfifo out/pipe; chmod 700 out/deep/model
+    """
+    lease = server.asks_with("a", script)
+    world.until_settled(lease)
+    world.until(lambda: not world.executor.jobs, "it came back")
+    found = {one["path"]: one for one in server.results}
+    assert sorted(found) == ["kept", "out/deep/model", "out/long"]
+    assert found["out/deep/model"]["is_program"]
+    assert server.returned[found["out/deep/model"]["sha256"][0]] == b"weights"
+    assert b"".join(server.returned[key] for key in found["out/long"]["sha256"]) == bytes(600_000)
+    note = server.out(lease, "note")
+    assert "out/link: left out" in note
+    assert "out/pipe: left out" in note
+    assert "leak/passwd: there is no such file" in note
+    assert not any(b"root:" in body for body in server.returned.values())
+
+
+def test_a_lease_that_is_over_while_its_files_come_leaves_nothing(world: World) -> None:
+    server: Any = world.server
+    server.holds(("a", b"1"), secrets=("TOKEN",))
+    lease = server.asks_with("a", "echo ran")
+    world.until(lambda: lease in world.executor.jobs, "it is fetched")
+    server.closes(lease)
+    world.until_settled(lease)
+    assert lease not in world.executor.jobs
+    assert server.out(lease) == ""
