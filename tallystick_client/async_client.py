@@ -6794,7 +6794,9 @@ class AsyncClient(AsyncCalls):
     async def read_statement(
         self, account_id: str, period: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.MonthlyStatementAnswer:
-        """Returns the statement of one month: balances before and after, and the charges."""
+        """Returns the statement of one month: balances, what was charged, and what was
+        earned.
+        """
         found = await self._call(
             "GET",
             at(

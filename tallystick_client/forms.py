@@ -4514,6 +4514,7 @@ MonthlyStatementAnswer = TypedDict(
         "next_cursor": "NotRequired[str]",
         "charge": "Money",
         "gpu_us": "str",
+        "earned": "Money",
         "is_final": "bool",
         "position": "int",
     },

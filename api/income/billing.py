@@ -34,7 +34,8 @@ from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from projections.corrections import agreed
 from projections.corrections.disputes import DISPUTES
-from projections.income import statements
+from projections.income import earnings, statements
+from projections.income.earnings import EARNINGS
 from projections.income.statements import STATEMENTS
 from projections.lease.countersigned import COUNTERSIGNED
 from projections.lease.leases import LEASES
@@ -98,8 +99,9 @@ class StatementLeaseAnswer(AnswerModel):
 class MonthlyStatementAnswer(AnswerModel):
     """A month in UTC: balances before and after, and the leases that were charged.
 
-    Hours count in the month in which they begin, as renter or as provider. `leases` is one page
-    of them; `charge` and `gpu_us` are the sums over all of them, on every page.
+    Hours count in the month in which they begin. `leases` is one page of the leases that the
+    account paid for as a renter; `charge` and `gpu_us` are the sums over all of them, on every
+    page. What renters of its nodes paid is theirs: `earned` is what the account got of it.
     """
 
     account_id: AccountId
@@ -115,6 +117,7 @@ class MonthlyStatementAnswer(AnswerModel):
     next_cursor: str | None = None
     charge: Money
     gpu_us: Units
+    earned: Money
     is_final: bool
     position: Position
 
@@ -190,21 +193,17 @@ def read_statement(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Returns the statement of one month: balances before and after, and the charges."""
+    """Returns the statement of one month: balances, what was charged, and what was earned."""
     visible(call.principal, account_id)
     place = call.place(cursor, [""])
     from_us, to_us = _month(period)
-    with call.read(ACCESS, STATEMENTS, USAGE, LEASES, COUNTERSIGNED, DISPUTES) as view:
+    with call.read(ACCESS, STATEMENTS, USAGE, LEASES, COUNTERSIGNED, DISPUTES, EARNINGS) as view:
         _existing(view, account_id)
         until = view.position if place.first_position is None else place.first_position
         opening = min(until, statements.read_position_at(view.connection, from_us - 1))
         closing = min(until, statements.read_position_at(view.connection, to_us - 1))
-        asked: dict[str, Any] = {
-            "account_id": account_id,
-            "from_us": from_us,
-            "to_us": to_us,
-            "until_position": until,
-        }
+        period_: dict[str, Any] = {"from_us": from_us, "to_us": to_us, "until_position": until}
+        asked = {"renter_id": account_id, **period_}
         total = usage.read_usage_total(view.connection, **asked)
         rows = usage.read_usage(
             view.connection, **asked, after=(place.after[0], 0), limit=limit + 1
@@ -225,6 +224,9 @@ def read_statement(
             **more,
             "charge": credits_(total.charge).model_dump(),
             "gpu_us": str(total.gpu_us),
+            "earned": credits_(
+                earnings.read_earned(view.connection, account_id, **period_)
+            ).model_dump(),
             "is_final": to_us <= call.now_us,
         }
         return call.answer(view, told, headers)

@@ -255,3 +255,18 @@ def read_earnings(
         limit=limit,
         **{f"a{n}": value for n, value in enumerate(after)},
     )
+
+
+def read_earned(
+    connection: Connection, account_id: str, from_us: int, to_us: int, until_position: int
+) -> int:
+    """Micro-credits that an account got for hours that begin in [from_us, to_us), as of a
+    position.
+    """
+    sql = b"""SELECT coalesce(sum(earned), 0)::bigint FROM proj_earnings.earning_hour
+        WHERE account_id = %(account)s AND hour_us >= %(from)s AND hour_us < %(to)s
+            AND position <= %(until)s"""
+    asked = {"account": account_id, "from": from_us, "to": to_us, "until": until_position}
+    row = connection.execute(sql, asked).fetchone()
+    assert row is not None
+    return int(row[0])

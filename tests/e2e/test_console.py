@@ -111,6 +111,12 @@ def test_an_owner_sees_what_was_earned_and_why(market: Market, page: Page) -> No
     sign_in(page, market.address, market.keys["owner"])
     page.get_by_role("link", name="Earnings", exact=True).click()
     assert "0.875000 CREDIT" in titles(page, "figures")
+    ((machine, price, month, today),) = whole(page, "machines")
+    assert (machine, price) == (market.told["node"], "2.000000 CREDIT")
+    assert (month, today) == ("0.875000 CREDIT", "0.000000 CREDIT"), "it was earned yesterday"
+    pictured(page, "earn")
+    page.get_by_role("link", name="By node, lease and hour").click()
+    assert "0.875000 CREDIT" in titles(page, "figures")
     ((node, used, charged, fee, *_, yours),) = whole(page, "nodes")
     assert (node, used) == (market.told["node"], "3,600,000,000 GPU-microseconds")
     assert (charged, fee, yours) == ("2.000000 CREDIT", "0.250000 CREDIT", "0.875000 CREDIT")
@@ -231,10 +237,12 @@ def test_every_link_of_every_page_leads_on_and_every_page_is_sound(
         else:
             page.goto(f"http://{market.address}/")
         found = Crawl(page, leave=REFERENCE if role else frozenset()).run()
-    assert found.wrong == []
+    assert found.wrong == [], "\n".join(found.wrong)
     assert complaints == []
     assert {"/", "/epochs", "/epochs/*", *(REFERENCE if not role else ["/docs"])} <= set(
         found.pages
     )
     assert ("/bills/*" in found.pages) == (role in ("renter", "owner", "operator", "auditor"))
     assert ("/sessions" in found.pages) == bool(role)
+    owned = {"/nodes/*", "/nodes/*/offer", "/nodes/*/drain", "/regions/*", "/earn/*/lines/*"}
+    assert (owned <= set(found.pages)) == (role == "owner")

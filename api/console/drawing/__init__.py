@@ -2,4 +2,4 @@
 words and plots come out.
 """
 
-__all__ = ("maps", "plots", "static", "templates", "words", "zones")
+__all__ = ("plots", "static", "templates", "tiles", "words", "zones")

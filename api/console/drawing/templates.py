@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api.console.drawing import maps, plots, static, words
+from api.console.drawing import plots, static, tiles, words
 
 FOLDER = Path(__file__).parents[1] / "templates"
 MADE = (
@@ -26,7 +26,7 @@ MADE = (
     plots.bars,
     plots.spark,
     plots.split,
-    maps.dots,
+    tiles.tile_map,
     static.address,
 )
 """What every template may call, by its name."""

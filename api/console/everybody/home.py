@@ -9,7 +9,7 @@ from api.console.visits.visit import Visit
 
 OFFERS_MAX, EPOCHS_MAX = 100, 10
 NEXT = {
-    "rent": ("/offers", "/map"),
+    "rent": ("/offers", "/room"),
     "leases": ("/leases", "/bills"),
     "join": ("/nodes/new", "/nodes", "/earn"),
     "earn": ("/earn",),

@@ -17,12 +17,12 @@ PAGES = (
     Page("/log", log.show, is_public=True),
     Page("/log/{position}", log.show_fact),
     Page("/log/{position}/fact.tlog-proof", log.save_proof),
-    Page("/map", room.show, is_public=True),
+    Page("/room", room.show, is_public=True),
 )
 LINKS = (
     Link("Network", "Epochs", "/epochs"),
     Link("Network", "Solvency", "/solvency"),
     Link("Network", "Proposals", "/proposals"),
-    Link("Network", "Where there is room", "/map"),
+    Link("Network", "Where there is room", "/room"),
     Link("Network", "The log", "/log"),
 )

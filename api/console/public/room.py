@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from api.console.drawing.maps import Dot
 from api.console.visits.reading import Refused, Told
 from api.console.visits.visit import Visit
 
@@ -12,21 +11,16 @@ OFFERS_MAX = 500
 
 
 async def show(visit: Visit) -> Response:
-    """`/map`"""
+    """`/room`"""
     offers = await visit.read("/v1/offers", limit=OFFERS_MAX)
     wanted = await _wanted(visit)
-    places = [] if wanted is None else _dots(wanted["regions"])
     return visit.show(
-        "public/map.html",
-        rows=_by_region(offers["data"], wanted),
-        offers=offers,
-        wanted=wanted,
-        places=places,
+        "public/room.html", rows=_by_region(offers["data"], wanted), offers=offers, wanted=wanted
     )
 
 
 async def _wanted(visit: Visit) -> Told | None:
-    """Regions with names and places; None: this visitor may not read them."""
+    """Regions with their names; None: this visitor may not read them."""
     if not visit.may("provider", "operator", "audit:read"):
         return None
     try:
@@ -57,18 +51,3 @@ def _by_region(offers: list[Told], wanted: Told | None) -> list[Told]:
         row["offers"] += 1
         row["free"] += int(one.get("devices_free", 0))
     return sorted(found.values(), key=lambda row: -int(row["free"]))
-
-
-def _dots(regions: list[Told]) -> list[Dot]:
-    return [
-        Dot(
-            one["name"],
-            one["latitude_e6"],
-            one["longitude_e6"],
-            one["workers"],
-            f"{one['name']}: {one['workers']} nodes, {one['phase']}",
-            "f2" if one["phase"] in ("waitlisted", "opening") else "f1",
-        )
-        for one in regions
-        if "latitude_e6" in one and "longitude_e6" in one
-    ]

@@ -139,13 +139,14 @@ def _problem(found: Fetched) -> Mapping[str, Any]:
 async def _called(app: Asgi, scope: Told, body: bytes) -> Fetched:
     """The whole answer of one call. What fails before it answers has answered 500."""
     status, headers, parts = 500, dict[str, str](), list[bytes]()
-    is_told = False
+    is_told, is_over = False, asyncio.Event()
 
     async def receive() -> Told:
         nonlocal is_told
         if is_told:
-            # The caller stays until it has the whole answer: a file is told in parts.
-            await asyncio.Event().wait()
+            # A file that is written while it is read would stop at a caller that is gone.
+            await is_over.wait()
+            return {"type": "http.disconnect"}
         is_told = True
         return {"type": "http.request", "body": body, "more_body": False}
 
@@ -156,6 +157,8 @@ async def _called(app: Asgi, scope: Told, body: bytes) -> Fetched:
             headers.update((n.decode().lower(), v.decode("latin-1")) for n, v in message["headers"])
         elif message["type"] == "http.response.body":
             parts.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                is_over.set()
 
     try:
         await app(scope, receive, send)

@@ -15,7 +15,7 @@ from tests.scenes.governors import enrol_once
 from tests.scenes.server import Scene
 from tests.scenes.work import seal_an_epoch_of_work
 
-PAGES = ("/", "/epochs", "/proposals", "/solvency", "/map", "/log")
+PAGES = ("/", "/epochs", "/proposals", "/solvency", "/room", "/log")
 
 
 @pytest.fixture(scope="module")

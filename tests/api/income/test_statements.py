@@ -7,7 +7,7 @@ from typing import Any
 from domain.duration import HOUR_US, MINUTE_US
 from tests.api.corrections.test_countersign import added, half
 from tests.scenes.server import Scene
-from tests.scenes.work import accrue_now, hours_of_work, run
+from tests.scenes.work import accrue_now, hours_of_work, reported, run, send
 
 
 def _units(told: list[dict[str, Any]]) -> dict[str, int]:
@@ -182,3 +182,25 @@ def test_usage_is_matched_unconfirmed_or_contested_and_disputed_usage_is_told(sc
     scene.renter.made("/v1/disputes", {**claim, "claim_code": "not_running"})
     assert parts() == [HOUR_US - 5, HOUR_US, 5, HOUR_US]
     assert parts(as_of_position=before)[-1] == 0
+
+
+def test_a4_an_owners_month_shows_what_was_earned_and_never_what_renters_paid(scene: Scene) -> None:
+    owner, renter, clock = scene.owner, scene.renter, scene.clock
+    scene.deposit(owner, 100_000_000)
+    rented, own = scene.running(), scene.running(renter=owner)
+    clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    send(scene, scene.provider, reported(scene.provider, rented, own))
+    for who, lease in ((renter, rented), (owner, own)):
+        who.made(f"/v1/leases/{lease['lease_id']}/close")
+        accrue_now(scene, lease["lease_id"])
+    told = owner.read(f"/v1/accounts/{owner.account_id}/statements/2026-11")
+    (line,) = told["leases"]
+    assert line["lease_id"] == own["lease_id"], "what it paid itself"
+    assert told["charge"] == line["charge"] == {"asset": "CREDIT", "units": "250000"}, "the fee"
+    assert told["earned"]["units"] == "875000", "of the 2.00 that the renter paid"
+    assert rented["lease_id"] not in str(told)
+    paid = renter.read(f"/v1/accounts/{renter.account_id}/statements/2026-11")
+    assert (paid["charge"]["units"], paid["earned"]["units"]) == ("2000000", "0")
+    assert [one["lease_id"] for one in paid["leases"]] == [rented["lease_id"]]
+    before = owner.read(f"/v1/accounts/{owner.account_id}/statements/2026-10")
+    assert (before["earned"]["units"], before["charge"]["units"]) == ("0", "0")

@@ -1,0 +1,141 @@
+"""Money out: how much can be taken, where the rest is, where it goes, and each cash-out.
+
+    held back + payable + earned + cashed out + reduced == all that was ever credited    (the API's)
+
+Nothing is sent before the amount was shown on the button that sends it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from api.console.drawing.words import decimal
+from api.console.owner.home import calendar
+from api.console.owner.own import CREDIT_PLACES, ROWS_MAX, credits_, now_of, units_of
+from api.console.visits.reading import Refused, Told, refused
+from api.console.visits.visit import Visit
+
+CENT = 10_000
+
+
+async def show(visit: Visit) -> Response:
+    """`/earn/cash-out`"""
+    return await _page(visit, "", None)
+
+
+async def show_ask(visit: Visit) -> Response:
+    """`/earn/cash-out/send?amount=`: what would be sent, with the amount on the button."""
+    maturity = await visit.read(f"/v1/accounts/{visit.account_id}/maturity")
+    text = visit.asked("amount")
+    try:
+        units = units_of(text, "the amount") if text else int(maturity["earned"]["units"])
+        units -= units % CENT if not text else 0
+        terms = await visit.read("/v1/cash-outs/terms")
+        _check(units, int(maturity["earned"]["units"]), int(terms["minimum"]["units"]))
+    except Refused as problem:
+        return await _page(visit, text, problem)
+    mode = await visit.read(f"/v1/accounts/{visit.account_id}/payment-mode")
+    return visit.show(
+        "owner/cash_out_ask.html",
+        amount_=credits_(units),
+        text=decimal(units, CREDIT_PLACES, 2).replace(",", ""),
+        mode=mode,
+        waits=_waits(visit, mode),
+        left=credits_(int(maturity["earned"]["units"]) - units),
+    )
+
+
+def _check(units: int, earned: int, minimum: int) -> None:
+    """What the API would refuse is told before it is asked. Raises Refused."""
+    if units % CENT or units <= 0:
+        raise refused("invalid", "an amount is in whole cents, such as 25.00")
+    if units > earned:
+        most = decimal(earned - earned % CENT, CREDIT_PLACES, 2)
+        raise refused("invalid", f"you can take {most} CREDIT at most")
+    if units < minimum:
+        least = decimal(minimum, CREDIT_PLACES, 2)
+        raise refused("invalid", f"the smallest cash-out is {least} CREDIT")
+
+
+async def take(visit: Visit) -> Response:
+    """Ask for the cash-out whose amount stood on the button."""
+    path, text = f"/v1/accounts/{visit.account_id}/cash-outs", visit.form.get("amount", "")
+    try:
+        body: dict[str, Any] = {"amount": credits_(units_of(text, "the amount"))}
+        made = await visit.record(path, body)
+    except Refused as problem:
+        if problem.status in (401, 403, 404):
+            raise
+        return await _page(visit, text, problem)
+    return visit.to(f"/earn/cash-out/{made['cash_out_id']}")
+
+
+async def _page(visit: Visit, text: str, problem: Refused | None) -> Response:
+    path = f"/v1/accounts/{visit.account_id}"
+    maturity = await visit.read(f"{path}/maturity")
+    rows = await visit.read(f"{path}/cash-outs", order="desc", limit=ROWS_MAX)
+    terms = await visit.read("/v1/cash-outs/terms")
+    mode = await visit.read(f"{path}/payment-mode")
+    earned = int(maturity["earned"]["units"])
+    return visit.show(
+        "owner/cash_out.html",
+        200 if problem is None else problem.status,
+        maturity=maturity,
+        most=credits_(earned - earned % CENT),
+        minimum=terms["minimum"],
+        can=earned >= int(terms["minimum"]["units"]) and mode.get("destination") is not None,
+        is_enough=earned >= int(terms["minimum"]["units"]),
+        window_days=terms["window_seconds"] // 86_400,
+        mode=mode,
+        waits=_waits(visit, mode),
+        rows=rows,
+        text=text or decimal(earned - earned % CENT, CREDIT_PLACES, 2).replace(",", ""),
+        problem=problem,
+        calendar=calendar(maturity, visit),
+    )
+
+
+def _waits(visit: Visit, mode: Told) -> bool:
+    """Whether the destination is so new that nothing leaves yet."""
+    begins = mode.get("destination_from")
+    return begins is not None and str(begins) > now_of(visit)
+
+
+async def show_one(visit: Visit) -> Response:
+    """`/earn/cash-out/{cash_out_id}`"""
+    path = f"/v1/accounts/{visit.account_id}/cash-outs/{visit.params['cash_out_id']}"
+    return visit.show("owner/cash_out_one.html", one=await visit.read(path))
+
+
+async def take_one(visit: Visit) -> Response:
+    """Cancel it, as long as nobody was asked to pay it."""
+    one = visit.params["cash_out_id"]
+    await visit.record(f"/v1/accounts/{visit.account_id}/cash-outs/{one}/cancel")
+    return visit.to(f"/earn/cash-out/{one}")
+
+
+async def show_mode(visit: Visit) -> Response:
+    """`/earn/payment`: how one is paid, and where to."""
+    return await _mode(visit, None)
+
+
+async def take_mode(visit: Visit) -> Response:
+    """Set it. A new destination is paid after 72 hours."""
+    body: dict[str, Any] = {"mode": visit.form.get("mode", "")}
+    if visit.form.get("destination", "").strip():
+        body["destination"] = visit.form["destination"].strip()
+    try:
+        await visit.record(f"/v1/accounts/{visit.account_id}/payment-mode", body)
+    except Refused as problem:
+        if problem.status in (401, 403, 404):
+            raise
+        return await _mode(visit, problem)
+    return visit.to("/earn/cash-out")
+
+
+async def _mode(visit: Visit, problem: Refused | None) -> Response:
+    mode = await visit.read(f"/v1/accounts/{visit.account_id}/payment-mode")
+    status = 200 if problem is None else problem.status
+    return visit.show("owner/payment.html", status, mode=mode, problem=problem)
