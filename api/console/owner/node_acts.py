@@ -71,7 +71,7 @@ ACTS = {
 
 
 async def show(visit: Visit) -> Response:
-    """`/nodes/{node_id}/{act}`: what would happen."""
+    """`/nodes/{node_id}/ACT`: what would happen."""
     act = _act(visit)
     node = await visit.read(f"/v1/nodes/{visit.params['node_id']}")
     runs = await visit.read("/v1/leases", node_id=node["node_id"], order="desc", limit=50)
@@ -100,10 +100,7 @@ async def take(visit: Visit) -> Response:
 
 
 def _act(visit: Visit) -> Act:
-    found = ACTS.get(visit.params["act"])
-    if found is None:
-        raise refused("not_found")
-    return found
+    return ACTS[visit.here.rpartition("/")[2]]
 
 
 async def show_confirm(visit: Visit) -> Response:

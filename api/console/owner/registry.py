@@ -45,7 +45,7 @@ PAGES = (
     ),
     Page("/nodes/{node_id}/transfer", transfers.show, transfers.take),
     Page("/nodes/{node_id}/accept", transfers.show_accept, transfers.take_accept),
-    Page("/nodes/{node_id}/{act}", node_acts.show, node_acts.take),
+    *(Page(f"/nodes/{{node_id}}/{act}", node_acts.show, node_acts.take) for act in node_acts.ACTS),
     Page("/providers", providers.show, providers.take),
     Page("/regions", providers.show_regions, providers.take_region),
     Page("/regions/{region_id}", providers.show_region),
