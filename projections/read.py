@@ -16,10 +16,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """In which direction a list is read, and how far back: only what is after the key `since`."""
+    """In which direction a list is read, and how far back: only what is after the key `since`.
+
+    Positions begin at 1, and the numbers of a job's parts at 0: from -1 on is all of them.
+    """
 
     newest: bool = False
-    since: int = 0
+    since: int = -1
 
 
 OLDEST = Way()

@@ -26,9 +26,9 @@ class ExecutorKeyIssued:
     key_sha256: str  # hex, of the key as it is sent
     by: str  # a member, or the node itself
     at_us: int
-    sealing_key: str | None = None  # X25519, hex: renters seal to it what no one else may read
-    sealing_signature: str | None = None  # hex, by the node's own key over `keys.sealing`
-    sealing_signed_by: str | None = None  # that key, hex, Ed25519
+    sealing_key: str | None  # X25519, hex: renters seal to it what no one else may read
+    sealing_signature: str | None  # hex, by the node's own key over `keys.sealing`
+    sealing_signed_by: str | None  # that key, hex, Ed25519
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

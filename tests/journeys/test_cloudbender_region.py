@@ -133,7 +133,7 @@ def test_a_cloudbender_region_from_its_request_to_the_payout(scene: Scene, tmp_p
     paid = owner.read(maturity)
     assert (paid["held_back"]["units"], paid["payable"]["units"]) == ("0", "0")
     assert paid["earned"]["units"] == str(EARNED)
-    assert lines(desk, owner, "sweep") == [EARNED, -EARNED], "from payable to earned"
+    assert lines(desk, owner, "sweep") == [-EARNED, EARNED], "from payable to earned; newest first"
     assert desk.timers("maturity", "sweep") == {"maturity": 0, "sweep": 0}, "once in 24 hours"
     desk.timers("storage_nodes")
     assert owner.read(maturity)["earned"]["units"] == "0", "its own fees are paid of it first"

@@ -436,6 +436,9 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
             key_sha256=sha256(b"executor" + node_id.encode()).hexdigest(),
             by=node_id,
             at_us=at,
+            sealing_key=None,
+            sealing_signature=None,
+            sealing_signed_by=None,
         ),
     )
     yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at, waived=())

@@ -172,6 +172,9 @@ MAY_BE_ABSENT = {
         "RegionDayShared.infra_book",
     ),
     "it was not said, or cannot be known": (
+        "ExecutorKeyIssued.sealing_key",
+        "ExecutorKeyIssued.sealing_signature",
+        "ExecutorKeyIssued.sealing_signed_by",
         "CashOutSent.instructions",
         "ChallengeJudged.took_us",
         "DisputeAnswered.statement_sha256",
