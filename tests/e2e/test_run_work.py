@@ -24,6 +24,10 @@ def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(
 ) -> None:
     script = "\n".join(blocks(PAGE))
     assert script.count(PORT) == 1, "the port is named once"
+    shown = re.findall(r"^tallystick lease (?:show|stick) .*first\.json.*$", script, re.MULTILINE)
+    assert len(shown) == 2
+    for line in shown:  # people are told hours; the time to the microsecond is in the JSON
+        script = script.replace(line, f"{line}\n{line} --json")
     out = run(script.replace(PORT, str(free_port())), empty_folder)
     shares = dict(re.findall(r"^(first|second) has ([0-9]+) ppm", out, re.MULTILINE))
     assert shares == {"first": "370000", "second": "500000"}
@@ -33,13 +37,13 @@ def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(
     assert "the second program ended with 3" in out
     assert re.search(r"^state +settled$", out, re.MULTILINE)
     charge = re.findall(r"^charge +([0-9.]+) CREDIT$", out, re.MULTILINE)[-1]
-    metered = int(re.findall(r"^gpu_us +([0-9]+)$", out, re.MULTILINE)[-1])
+    metered = int(re.findall(r'"gpu_us": "?([0-9]+)', out)[-1])
     window_us = _moment_us(out, "closed_at") - _moment_us(out, "opened_at")
     assert 2_000_000 <= window_us < 60_000_000, "it opens a moment after the program starts"
     share = window_us * 370_000 // 1_000_000
     assert share - 370_000 < metered <= share, "never more than the window, at most a second less"
     assert micro(charge) == metered * 2_500_000 // 3_600_000_000
-    matched = int(re.findall(r"^matched_gpu_us +([0-9]+)$", out, re.MULTILINE)[-1])
+    matched = int(re.findall(r'"matched_gpu_us": "?([0-9]+)', out)[-1])
     assert matched == metered, "the renter signed for all of it"
     assert "3 epochs of 163 bytes\n" in out, "the folder and the variables are there"
     assert sha256(b"open-sesame").hexdigest() in out, "the secret was, and the result is back"
