@@ -226,8 +226,16 @@ def test_the_page_of_the_log_checks_proofs_in_the_browser(market: Market, page: 
     assert "the report is not in its lane" in checked(pinned.replace(lines[1], f"extra {forged}"))
 
 
+# Renters and operators reach most pages: minutes on two busy cores, so `make test-long` has theirs.
+CRAWLERS = [
+    pytest.param(role, marks=[pytest.mark.long] if role in ("renter", "operator") else [])
+    for role in ("", *ROLES)
+]
+
+
 @needs_axe
-@pytest.mark.parametrize("role", ["", *ROLES])
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("role", CRAWLERS)
 def test_every_link_of_every_page_leads_on_and_every_page_is_sound(
     market: Market, page: Page, role: str
 ) -> None:
