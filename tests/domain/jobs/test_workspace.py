@@ -74,7 +74,7 @@ def test_no_accepted_path_leaves_the_folder(path: str) -> None:
     import posixpath
 
     if rules.path_rule(path) is None:
-        assert posixpath.normpath(f"/root/{path}") == f"/root/{path}"
+        assert posixpath.normpath(f"/folder/{path}") == f"/folder/{path}"
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_the_folder_is_there_as_it_was_sent_and_the_job_may_change_it(world: Wor
 def test_variables_and_secrets_are_set_inside_the_walls_and_nowhere_else(world: World) -> None:
     """LD_PRELOAD of a renter runs nothing of his outside: no program of ours has it."""
     server: Any = world.server
-    preload = "/work/evil.so"
+    preload = "./evil.so"
     server.holds(environment=(("LD_PRELOAD", preload), ("PLAIN", "a b\nc")), secrets=("TOKEN",))
     lease = server.asks_with("a", 'echo "$PLAIN|$TOKEN|$LD_PRELOAD"; sleep 60')
     server.sealed = _sealed(lease, TOKEN="s3cret")
