@@ -1,34 +1,40 @@
 """Every page that a visitor can click to, looked at as four readers see it.
 
-`crawl` begins at the home page and only clicks: each link of each kind of page once at both widths,
-back with the browser's own button. At each page it finds: the page scrolls sideways, axe-core's
-violations, what the browser complains of (errors of scripts, of the policy, of loading), and
-answers that are no page. Links to rows are alike: of each kind of target that a page has, the
-first is clicked.
+A crawl begins where the page is and opens each kind of page once, by clicking a link to it: from
+the page that it is at if that has one, else from the last page that had. There it clicks each kind
+of link once, at both widths. Such a click is held, so that the page stays: where it leads is opened
+later, or asked for with the same cookies. At each page it finds: the page scrolls sideways, what
+axe-core finds, what the browser complains of (errors of scripts, of the policy, of loading), links
+that are not shown or that no click reaches, and answers that are no page. Links to rows are alike: of
+each kind of target that a page has, the first is clicked.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
 
-from playwright.sync_api import ConsoleMessage, Locator, Page
+from playwright.sync_api import ConsoleMessage, Page
 
 from tests.e2e.pages.browser import axe
 
 WIDTHS = (1280, 360)
 HEIGHT = 900
-SCHEMES = ("light", "dark")
 MENU_MAX = 880
 """The width up to which the menu is behind a button."""
+MENU = "nav.side"
+PLACES = ("main", MENU, "header.top", "footer.foot")
 FILES = (".json", ".csv", ".pdf", ".parquet", ".jsonl", ".journal", ".txt", ".tlog-proof")
 _ROW = re.compile(r"(?<=/)(?:[a-z]+_[0-9a-f]{8,}|\d{4}-\d{2}|\d+)(?=/|$)")
 _ALIKE = re.compile(r"^/(docs|problems)/[^/]+$")
-_RUN = """async (rules) => {
-  const found = await axe.run(document, rules ? {runOnly: rules} : {});
+_AXE = """async (rules) => {
+  const asked = {resultTypes: ['violations'], preload: false, ...(rules ? {runOnly: rules} : {})};
+  const found = await axe.run(document, asked);
   return found.violations.map((one) =>
     `${one.impact} ${one.id}: ` + one.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' +
       (n.any[0]?.message ?? n.failureSummary ?? '')).join(' | '));
@@ -40,6 +46,49 @@ _WIDE = """() => {
     each.getBoundingClientRect().right > width + 1 && !each.closest('.scroll, .cmd, .log'));
   return out.slice(0, 3).map((each) => each.outerHTML.slice(0, 160)).join(' | ') || 'something';
 }"""
+_OUTLINE = """() => {
+  const found = new Set();
+  const walk = (each, above) => {
+    const empty = each.textContent.trim() ? '' : ' empty';
+    const way = `${above}>${each.tagName}.${each.className?.baseVal ?? each.className} ` +
+      each.getAttributeNames().filter((name) => name !== 'class').sort().join(' ') + empty;
+    found.add(way);
+    for (const child of each.children) walk(child, way);
+  };
+  walk(document.body, '');
+  return [...found].sort().join('\\n');
+}"""
+"""All ways from the body down to an element, each once: five rows of a table are one."""
+_UNFOLD = "() => document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+_LINKS = """(places) => places.flatMap((place) =>
+  [...document.querySelectorAll(`${place} a[href^="/"]`)].map((each) =>
+    [place, each.getAttribute('href')]))"""
+_HOLD = """() => {
+  window.reached = [];
+  window.addEventListener('click', (event) => {
+    const link = event.target.closest('a[href]');
+    if (link === null || event.defaultPrevented || window.reached === undefined) return;
+    event.preventDefault();
+    window.reached.push(link.getAttribute('href'));
+  });
+}"""
+"""Clicks are noted and lead nowhere, as long as `reached` is there."""
+_LET_GO = "() => { delete window.reached; }"
+_REACHED = """() => {
+  document.querySelector(':popover-open')?.hidePopover();
+  return window.reached.splice(0);
+}"""
+_POINT = """([place, href]) => {
+  const links = [...document.querySelectorAll(`${place} a`)];
+  const link = links.find((each) => each.getAttribute('href') === href);
+  for (let up = link.closest('details'); up; up = up.parentElement.closest('details'))
+    up.open = true;
+  if (!link.checkVisibility({visibilityProperty: true})) return null;
+  link.scrollIntoView({block: 'center', inline: 'center'});
+  const box = link.getClientRects()[0];
+  return [box.x + box.width / 2, box.y + box.height / 2];
+}"""
+"""The middle of a link in the window; null: it is not shown."""
 
 
 def kind_of(address: str) -> str:
@@ -48,127 +97,143 @@ def kind_of(address: str) -> str:
     return _ALIKE.sub(r"/\1/*", path)
 
 
+class Step(NamedTuple):
+    """A link that can be clicked: the page that it is on, the part of it, where it leads, and a
+    width at which it is shown.
+    """
+
+    at: str
+    place: str
+    href: str
+    width: int
+
+
 @dataclass
 class Crawl:
     """What was seen: `pages` by their kind with the address of the first, `wrong` in sentences.
 
-    `at_page` is called with each page the first time it is seen, for checks of a test's own. Links
-    to a kind of page in `leave` are clicked, and the page is not looked at: another crawl does it.
+    Links to a kind of page in `leave` are clicked, and the page is not looked at: another crawl
+    does it. `sound` are outlines of pages in which axe-core has found nothing, by kind and width:
+    crawls may share it, as most pages are alike to all roles.
     """
 
     page: Page
-    at_page: Callable[[Page, str], None] | None = None
     leave: frozenset[str] = frozenset()
+    sound: set[tuple[str, int, str]] = field(default_factory=set)
     pages: dict[str, str] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
-    _clicked: set[tuple[str, str]] = field(default_factory=set)
-    _looked: set[str] = field(default_factory=set)
+    _opened: set[str] = field(default_factory=set)
+    _ahead: dict[str, Step] = field(default_factory=dict)
+    _clicked: set[tuple[str, str, int]] = field(default_factory=set)
+    _led: dict[str, str] = field(default_factory=dict)
+    _loaded: set[str] = field(default_factory=set)
 
     def run(self) -> Crawl:
-        """Click through all that can be reached from where the page is."""
-        for width in WIDTHS:
-            self._clicked.clear()
-            self.page.set_viewport_size({"width": width, "height": HEIGHT})
-            self._explore(width)
+        """Open, look at and click through all that can be reached from where the page is."""
+        self._loaded.add(self.page.url)
+        self._look()
+        while self._ahead:
+            here = [kind for kind, step in self._ahead.items() if step.at == self.page.url]
+            kind = here[0] if here else next(reversed(self._ahead))
+            self._opened.add(kind)
+            self._open(self._ahead.pop(kind))
+        for address, at in self._led.items():
+            if address not in self._loaded:
+                self._ask(address, at)
         return self
 
-    def _explore(self, width: int) -> None:
-        at, here = self.page.url, kind_of(self.page.url)
-        self._look(here)
-        for where in ("main", "nav.side", "header.top", "footer.foot"):
-            for href in self._hrefs(where):
-                # Menu, top and foot are the same on all pages: each of their links once.
-                place = here if where == "main" else where
-                if (place, kind_of(href)) in self._clicked:
-                    continue
-                self._clicked.add((place, kind_of(href)))
-                if self._click(where, href, width):
-                    self._explore(width)
-                    self.page.go_back()
-                if self.page.url != at:  # the page before is not the one that the link was on
-                    self.page.goto(at)
-
-    def _hrefs(self, where: str) -> list[str]:
-        found = self.page.locator(f"{where} a[href]").evaluate_all(
-            "all => all.map((each) => each.getAttribute('href'))"
-        )
-        return [href for href in dict.fromkeys(found) if href.startswith("/")]
-
-    def _click(self, where: str, href: str, width: int) -> bool:
-        """Whether a page came that was not seen at this width."""
-        before = self.page.url
-        link = self.page.locator(f'{where} a[href="{href}"]').first
-        if not link.count():
-            self.wrong.append(f"{before}: {href} is gone when the page is shown again")
-            return False
-        _uncover(link)
-        if where == "nav.side" and width <= MENU_MAX:
-            self.page.get_by_role("button", name="Menu").click()
-        if urlsplit(href).path.endswith(FILES):
-            return self._fetched(href)
-        if not link.is_visible():
-            return False  # at this width the style sheet leaves it out
+    def _open(self, step: Step) -> None:
+        """Click the link, and look at the page if its kind is new."""
+        if step.at != self.page.url:
+            self.page.goto(step.at)
+        self.page.set_viewport_size({"width": step.width, "height": HEIGHT})
+        self.page.evaluate(_LET_GO)
         with self.page.expect_navigation() as came:
-            link.click()
+            self._click(step)
         if came.value is not None and came.value.status >= 400:
-            self.wrong.append(f"{kind_of(before)}: {href} answers {came.value.status}")
-        now = kind_of(self.page.url)
-        self.pages.setdefault(now, self.page.url)
-        if ("seen", now) in self._clicked or now in self.leave:
-            self.page.go_back()
-            return False
-        return True
+            self.wrong.append(f"{kind_of(step.at)}: {step.href} answers {came.value.status}")
+        self._loaded |= {urljoin(step.at, step.href), self.page.url}
+        if kind_of(self.page.url) not in self.pages:
+            self._look()
 
-    def _fetched(self, href: str) -> bool:
-        """A file is asked for with the same cookies: clicking it would leave the page or not."""
-        origin = "{0.scheme}://{0.netloc}".format(urlsplit(self.page.url))
-        answer = self.page.request.get(origin + href)
-        may_be_empty = href.endswith(".jsonl")  # one line each, and there may be none
-        if answer.status != 200 or not (answer.body() or may_be_empty):
-            self.wrong.append(f"{kind_of(self.page.url)}: {href} answers {answer.status}")
-        return False
+    def _look(self) -> None:
+        """Inspect the page and click its links, at both widths; it stays."""
+        at, here = self.page.url, kind_of(self.page.url)
+        self._opened.add(here)
+        self._ahead.pop(here, None)
+        self.pages[here] = at
+        self.page.evaluate(_HOLD)
+        links = [(place, href) for place, href in self.page.evaluate(_LINKS, PLACES)]
+        for width in WIDTHS if len(self.pages) % 2 else reversed(WIDTHS):
+            self.page.set_viewport_size({"width": width, "height": HEIGHT})
+            self.wrong += [f"{here} at {width}: {one}" for one in self._unsound(here, width)]
+            for place, href in links:
+                self._try(Step(at, place, href, width), here)
+        for place, href in links:
+            part = here if place == "main" else place
+            if not any((part, kind_of(href), width) in self._clicked for width in WIDTHS):
+                self.wrong.append(f"{here}: {href} is shown at no width")
 
-    def _look(self, here: str) -> None:
-        self._clicked.add(("seen", here))
-        is_new = here not in self._looked
-        self._looked.add(here)
-        self.pages.setdefault(here, self.page.url)
-        size = self.page.viewport_size
-        assert size is not None
-        for one in inspect(self.page):
-            self.wrong.append(f"{here} at {size['width']}: {one}")
-        if is_new and self.at_page is not None:
-            self.at_page(self.page, here)
+    def _try(self, step: Step, here: str) -> None:
+        """Click the link, unless one of its kind was, and remember where it leads."""
+        kind = kind_of(step.href)
+        # Menu, top and foot are the same on all pages: each of their links once.
+        link = (here if step.place == "main" else step.place, kind, step.width)
+        if link not in self._clicked:
+            if not self._click(step):
+                return  # at this width the style sheet leaves it out
+            self._clicked.add(link)
+            if self.page.evaluate(_REACHED) != [step.href]:
+                self.wrong.append(f"{here} at {step.width}: no click reaches {step.href}")
+                return
+            self._led.setdefault(urljoin(step.at, step.href), here)
+        is_file = urlsplit(step.href).path.endswith(FILES)
+        if not is_file and kind not in self._opened | self.leave:
+            self._ahead[kind] = step
+
+    def _click(self, step: Step) -> bool:
+        """Whether the link is shown at this width; then it is clicked with the mouse."""
+        if step.place == MENU and step.width <= MENU_MAX:
+            self.page.get_by_role("button", name="Menu").click()
+        point = self.page.evaluate(_POINT, [step.place, step.href])
+        if point is not None:
+            self.page.mouse.click(*point)
+        return point is not None
+
+    def _ask(self, address: str, at: str) -> None:
+        """What a link answers whose page was not opened, with the same cookies."""
+        answer = self.page.request.get(address, headers={"accept": "text/html"})
+        path = urlsplit(address).path
+        if answer.status >= 400:
+            self.wrong.append(f"{at}: {path} answers {answer.status}")
+        elif not path.endswith(FILES):
+            self.pages.setdefault(kind_of(answer.url), answer.url)
+        elif not answer.body() and not path.endswith(".jsonl"):  # one line each, or none
+            self.wrong.append(f"{at}: {path} is empty")
+
+    def _unsound(self, here: str, width: int) -> list[str]:
+        """What is wrong with the page at this width, in both colour schemes."""
+        self.page.evaluate(_UNFOLD)
+        outline = hashlib.sha256(self.page.evaluate(_OUTLINE).encode()).hexdigest()
+        wrong: list[str] = []
+        if (here, width, outline) not in self.sound:
+            wrong = violations(self.page)
+            if not wrong:
+                self.sound.add((here, width, outline))
+        wide = self.page.evaluate(_WIDE)
+        return wrong if wide is None else [*wrong, f"scrolls sideways: {wide}"]
 
 
-def _uncover(link: Locator) -> None:
-    """Open every `details` that the link lies in."""
-    link.evaluate(
-        """each => {
-          for (let d = each.closest('details'); d; d = d.parentElement.closest('details'))
-            d.open = true;
-        }"""
-    )
-
-
-def inspect(page: Page) -> list[str]:
-    """What is wrong with the page as it is, in both colour schemes, `details` closed and open."""
-    wrong = []
-    page.evaluate(axe())
-    for scheme in SCHEMES:
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        # The colours are what the second scheme changes.
-        rules = None if scheme == SCHEMES[0] else ["color-contrast"]
-        if scheme == SCHEMES[0]:
-            page.evaluate(
-                "() => document.querySelectorAll('details').forEach((d) => { d.open = true; })"
-            )
-        wrong += [f"{scheme}, axe: {one}" for one in page.evaluate(_RUN, rules)]
-        wide = page.evaluate(_WIDE)
-        if wide is not None:
-            wrong.append(f"scrolls sideways: {wide}")
+def violations(page: Page) -> list[str]:
+    """What axe-core finds in the page as it is, in both colour schemes."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(axe())
+    found = [f"light, axe: {one}" for one in page.evaluate(_AXE)]
+    page.emulate_media(color_scheme="dark")
+    # The colours are what the second scheme changes.
+    found += [f"dark, axe: {one}" for one in page.evaluate(_AXE, ["color-contrast"])]
     page.emulate_media(color_scheme="light")
-    return wrong
+    return found
 
 
 @contextmanager
