@@ -63,10 +63,10 @@ class Site:
             await headers.seal(request, response)(scope, receive, send)
 
     def page_at(self, path: str) -> Found | None:
-        """The page of an address, and the parameters in it."""
+        """The page of an address, and the parameters in it: no NUL, which no database holds."""
         for pattern, page in self._pages:
             found = pattern.match(path)
-            if found is not None:
+            if found is not None and "\0" not in path:
                 return page, found.groupdict()
         return None
 
@@ -109,6 +109,9 @@ class Site:
             return states.stale_form(visit)
         if visit.session is None and not page.is_public:
             return _signed_out(request)
+        if page.scopes and not visit.may(*page.scopes):
+            wanted = " or ".join(sorted(page.scopes))
+            return states.told(visit, refused("scope_missing", f"needs the scope {wanted}"))
         return await self._shown(request, visit, shown)
 
     async def _shown(self, request: Request, visit: Visit, shown: Handler) -> Response:
@@ -193,5 +196,7 @@ async def _form(request: Request) -> dict[str, str]:
             raw.decode("utf-8"), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict"
         )
     except ValueError:
-        raise refused("malformed", "the form cannot be read") from None
+        raise refused("invalid", "the form cannot be read") from None
+    if any("\0" in text for pair in pairs for text in pair):
+        raise refused("invalid", "a field has a NUL character")
     return dict(pairs)

@@ -292,7 +292,11 @@ def create_wallet_challenge(
     own(call.principal, account_id)
     with call.read() as view:
         made = wallet_challenges.make(
-            call.service, view.connection, account_id, body.address, call.now_us
+            call.service,
+            view.connection,
+            wallet_challenges.linking(account_id),
+            body.address,
+            call.now_us,
         )
         told = WalletChallengeAnswer(
             nonce=made.nonce, message=made.message, expires_at=moment(made.expires_at_us)

@@ -1,6 +1,7 @@
 """Challenges for wallets: made, kept for ten minutes, and used once.
 
     a wallet is linked  =>  its key signed a text that this server made for this account
+    a text is for one purpose, and for no other
 
 The text is compared by nonce only: what a client sends is never parsed. The row is deleted before
 the link is recorded, so a signature works once whatever happens in between.
@@ -21,8 +22,26 @@ from domain.refusal import Refused
 from ledger.beside import wallet_challenges
 from projections.runner import Connection
 
-STATEMENT = "Link this wallet to receive the rewards of your tallystick account."
 NONCE_LETTERS = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a signature is asked for: `owner` is the account whose text it is, or a name that no
+    account has; `statement` is what the wallet shows, the paths say what it is about.
+    """
+
+    owner: str
+    statement: str
+    path: str
+    resource: str
+
+
+def linking(account_id: str) -> Purpose:
+    """A wallet is linked to an account."""
+    account = f"/v1/accounts/{account_id}"
+    statement = "Link this wallet to receive the rewards of your tallystick account."
+    return Purpose(account_id, statement, f"{account}/wallets", account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +52,7 @@ class Made:
 
 
 def make(
-    service: Service, connection: Connection, account_id: str, address: str, now_us: int
+    service: Service, connection: Connection, purpose: Purpose, address: str, now_us: int
 ) -> Made:
     """A new text for this address to sign."""
     nonce = "".join(secrets.choice(ALPHABET) for _ in range(NONCE_LETTERS))
@@ -41,20 +60,20 @@ def make(
     expires_at_us = now_us + LIFE_US
     message = Challenge(
         domain=domain,
-        uri=f"https://{domain}/v1/accounts/{account_id}/wallets",
+        uri=f"https://{domain}{purpose.path}",
         address=address,
-        statement=STATEMENT,
+        statement=purpose.statement,
         chain_id=service.chain_id,
         nonce=nonce,
         issued_at=moment(now_us),
         expires_at=moment(expires_at_us),
         request_id=nonce,
-        resource=f"https://{domain}/v1/accounts/{account_id}",
+        resource=f"https://{domain}{purpose.resource}",
     ).text()
     wallet_challenges.keep(
         connection,
         nonce,
-        account_id,
+        purpose.owner,
         address.lower(),
         message,
         expires_at_us=expires_at_us,
@@ -75,12 +94,7 @@ def prove(
         if found is None:
             raise errors.problem("challenge_unknown")
         address, message = found
-        try:
-            signer = signer_of(message, signature)
-        except SignatureInvalid as invalid:
-            raise errors.problem("signature_invalid", str(invalid)) from None
-        if signer != address:
-            raise errors.problem("signature_invalid", f"signed by {signer}, expected {address}")
+        require_signed(address, message, signature)
         treasury = service.settings.treasury_address
         if treasury is not None and address == treasury.lower():
             # The treasury has a leaf of its own: two leaves for one address would stop every root.
@@ -88,3 +102,13 @@ def prove(
         if not wallet_challenges.take(connection, nonce):
             raise errors.problem("challenge_unknown")
     return address, message
+
+
+def require_signed(address: str, message: str, signature: str) -> None:
+    """Raises Problem: 422 signature_invalid, unless the key of this address signed the text."""
+    try:
+        signer = signer_of(message, signature)
+    except SignatureInvalid as invalid:
+        raise errors.problem("signature_invalid", str(invalid)) from None
+    if signer != address:
+        raise errors.problem("signature_invalid", f"signed by {signer}, expected {address}")

@@ -472,15 +472,18 @@ def _require_cents(units: int) -> None:
 
 
 def _require_enough(world: World, account_id: str, units: int, earned: int) -> None:
-    """At least the minimum; or all whole cents of an account for which nothing more is coming."""
-    least = minimum_of(world).units
-    is_last = (
-        units > 0
-        and earned - units < CENT_UNITS
-        and not any(world.balance(f"party:{account_id}:{part}") for part in ("holdback", "payable"))
-    )
-    if units < least and not is_last:
-        raise Refused(IncomeReason.CASH_OUT_TOO_SMALL, units=units, minimum=least)
+    minimum = minimum_of(world).units
+    coming = sum(world.balance(f"party:{account_id}:{part}") for part in ("holdback", "payable"))
+    if units < least_of(minimum, earned, coming):
+        raise Refused(IncomeReason.CASH_OUT_TOO_SMALL, units=units, minimum=minimum)
+
+
+def least_of(minimum: int, earned: int, coming: int) -> int:
+    """The smallest cash-out: the minimum, or all whole cents of an account that has less and for
+    which nothing more is coming. All in micro-credits.
+    """
+    cents = earned - earned % CENT_UNITS
+    return cents if 0 < cents < minimum and not coming else minimum
 
 
 def _require_not_held(world: World, account_id: str, at_us: int) -> None:

@@ -21,6 +21,7 @@ from api.door import errors
 from api.door.auth import KEY, Principal
 from api.door.errors import Problem, problem
 from api.door.limits import Buckets, bucket_of
+from api.parties.wallet_challenges import Made
 
 FAILED_PER_SECOND, FAILED_BURST = 1, 20
 HOME = "/"
@@ -51,8 +52,8 @@ async def take_wallet(visit: Visit) -> Response:
         if not nonce:
             if _ADDRESS.fullmatch(address) is None:
                 raise problem("invalid", "an address is 0x and 40 letters of 0 to 9 and a to f")
-            found = await _guarded(visit, run_in_threadpool(wallets.make, visit.service, address))
-            return _page(visit, challenge={"nonce": found[0], "message": found[1]})
+            made = await _guarded(visit, run_in_threadpool(wallets.make, visit.service, address))
+            return _page(visit, challenge=made)
         signature = visit.form.get("signature", "").strip()
         proof = run_in_threadpool(wallets.prove, visit.service, nonce, signature)
         principal, wallet = await _guarded(visit, proof)
@@ -106,7 +107,7 @@ def _page(
     *,
     key_error: str = "",
     wallet_error: str = "",
-    challenge: dict[str, str] | None = None,
+    challenge: Made | None = None,
 ) -> Response:
     wanted = visit.form.get("next") or visit.asked("next")
     return visit.show(

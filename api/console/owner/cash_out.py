@@ -11,13 +11,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api.console.drawing.words import decimal
+from api.console.drawing.words import PLACES, decimal
 from api.console.owner.home import calendar
-from api.console.owner.own import CREDIT_PLACES, ROWS_MAX, credits_, now_of, units_of
+from api.console.owner.own import ROWS_MAX, credits_, now_of
+from api.console.visits import entering
 from api.console.visits.reading import Refused, Told, refused
 from api.console.visits.visit import Visit
-
-CENT = 10_000
+from domain.funds.payment_terms import CENT_UNITS
+from domain.income.cash_out import least_of
 
 
 async def show(visit: Visit) -> Response:
@@ -30,40 +31,47 @@ async def show_ask(visit: Visit) -> Response:
     maturity = await visit.read(f"/v1/accounts/{visit.account_id}/maturity")
     text = visit.asked("amount")
     try:
-        units = units_of(text, "the amount") if text else int(maturity["earned"]["units"])
-        units -= units % CENT if not text else 0
+        earned = int(maturity["earned"]["units"])
+        asked = int(entering.credits_of(text, "the amount")["units"]) if text else None
+        units = earned - earned % CENT_UNITS if asked is None else asked
         terms = await visit.read("/v1/cash-outs/terms")
-        _check(units, int(maturity["earned"]["units"]), int(terms["minimum"]["units"]))
+        _check(units, earned, _least(maturity, terms))
     except Refused as problem:
         return await _page(visit, text, problem)
     mode = await visit.read(f"/v1/accounts/{visit.account_id}/payment-mode")
     return visit.show(
         "owner/cash_out_ask.html",
         amount_=credits_(units),
-        text=decimal(units, CREDIT_PLACES, 2).replace(",", ""),
+        text=decimal(units, PLACES["CREDIT"], 2).replace(",", ""),
         mode=mode,
         waits=_waits(visit, mode),
-        left=credits_(int(maturity["earned"]["units"]) - units),
+        left=credits_(earned - units),
     )
 
 
-def _check(units: int, earned: int, minimum: int) -> None:
+def _least(maturity: Told, terms: Told) -> int:
+    """The smallest cash-out now, by the rule that the API refuses by."""
+    coming = int(maturity["held_back"]["units"]) + int(maturity["payable"]["units"])
+    return least_of(int(terms["minimum"]["units"]), int(maturity["earned"]["units"]), coming)
+
+
+def _check(units: int, earned: int, least: int) -> None:
     """What the API would refuse is told before it is asked. Raises Refused."""
-    if units % CENT or units <= 0:
+    if units % CENT_UNITS or units <= 0:
         raise refused("invalid", "an amount is in whole cents, such as 25.00")
     if units > earned:
-        most = decimal(earned - earned % CENT, CREDIT_PLACES, 2)
+        most = decimal(earned - earned % CENT_UNITS, PLACES["CREDIT"], 2)
         raise refused("invalid", f"you can take {most} CREDIT at most")
-    if units < minimum:
-        least = decimal(minimum, CREDIT_PLACES, 2)
-        raise refused("invalid", f"the smallest cash-out is {least} CREDIT")
+    if units < least:
+        told = decimal(least, PLACES["CREDIT"], 2)
+        raise refused("invalid", f"the smallest cash-out is {told} CREDIT")
 
 
 async def take(visit: Visit) -> Response:
     """Ask for the cash-out whose amount stood on the button."""
     path, text = f"/v1/accounts/{visit.account_id}/cash-outs", visit.form.get("amount", "")
     try:
-        body: dict[str, Any] = {"amount": credits_(units_of(text, "the amount"))}
+        body: dict[str, Any] = {"amount": entering.credits_of(text, "the amount")}
         made = await visit.record(path, body)
     except Refused as problem:
         if problem.status in (401, 403, 404):
@@ -78,20 +86,20 @@ async def _page(visit: Visit, text: str, problem: Refused | None) -> Response:
     rows = await visit.read(f"{path}/cash-outs", order="desc", limit=ROWS_MAX)
     terms = await visit.read("/v1/cash-outs/terms")
     mode = await visit.read(f"{path}/payment-mode")
-    earned = int(maturity["earned"]["units"])
+    earned, least = int(maturity["earned"]["units"]), _least(maturity, terms)
     return visit.show(
         "owner/cash_out.html",
         200 if problem is None else problem.status,
         maturity=maturity,
-        most=credits_(earned - earned % CENT),
-        minimum=terms["minimum"],
-        can=earned >= int(terms["minimum"]["units"]) and mode.get("destination") is not None,
-        is_enough=earned >= int(terms["minimum"]["units"]),
+        most=credits_(earned - earned % CENT_UNITS),
+        minimum=credits_(least),
+        can=earned >= least and mode.get("destination") is not None,
+        is_enough=earned >= least,
         window_days=terms["window_seconds"] // 86_400,
         mode=mode,
         waits=_waits(visit, mode),
         rows=rows,
-        text=text or decimal(earned - earned % CENT, CREDIT_PLACES, 2).replace(",", ""),
+        text=text or decimal(earned - earned % CENT_UNITS, PLACES["CREDIT"], 2).replace(",", ""),
         problem=problem,
         calendar=calendar(maturity, visit),
     )

@@ -82,11 +82,7 @@ def state_of(node: Told) -> State:
     if node.get("revoked"):
         return State("key revoked", "bad", "You revoked its key. It must join anew.")
     if node["quarantined"]:
-        return State(
-            "in quarantine",
-            "bad",
-            "Two histories were signed with its key. Retire it and join anew.",
-        )
+        return _QUARANTINED
     key = _key(node)
     return STATES.get(key, State(key.replace("_", " "), "idle", ""))
 
@@ -136,11 +132,7 @@ def _of_the_machine(node: Told, path: str) -> list[Cause]:
     if state.word != "at work":
         name, action = call_of(node) or ("", "")
         is_offline = node["state"] == "offline" and state.word == "not heard of"
-        says = (
-            f"{state.says} Look with: systemctl status tallystick-node"
-            if is_offline
-            else state.says
-        )
+        says = f"{state.says} {_LOOK}" if is_offline else state.says
         found.append(
             Cause(f"The node {_is(state.word)}", says, f"{path}/{action}" if name else "", name)
         )

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from api.console.owner import causes
 from api.console.owner.own import ROWS_MAX, TIMES, machine, nodes_of, own_alone
+from api.console.visits import entering
 from api.console.visits.reading import Refused, Told, refused
 from api.console.visits.visit import Visit
 
@@ -49,7 +50,7 @@ async def take(visit: Visit) -> Response:
                 "region_id": region_id,
                 "vendor": visit.form.get("vendor", ""),
                 "model": visit.form.get("model", ""),
-                "gpus": _count(visit.form.get("gpus", "")),
+                "gpus": entering.whole(visit.form.get("gpus", ""), "the number of GPUs", 1, 64),
             }
             made = await visit.record("/v1/admissions", body)
             return visit.to(f"/nodes/new/{made['admission_id']}")
@@ -59,12 +60,6 @@ async def take(visit: Visit) -> Response:
             raise
         return await _page(visit, None, problem)
     return await _page(visit, code, None)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 3:
-        raise refused("invalid", "the number of GPUs is a whole number from 1 to 64")
-    return int(text)
 
 
 async def _page(visit: Visit, code: Told | None, problem: Refused | None) -> Response:

@@ -10,8 +10,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api.console.drawing.words import decimal
-from api.console.owner.own import CREDIT_PLACES, ROWS_MAX, credits_, machine, units_of
+from api.console.drawing.words import PLACES, decimal
+from api.console.owner.own import ROWS_MAX, machine
+from api.console.visits import entering
 from api.console.visits.reading import Refused, Told, refused
 from api.console.visits.visit import Visit
 
@@ -32,7 +33,7 @@ async def take(visit: Visit) -> Response:
         body: dict[str, Any] = {
             "provider_id": node["provider_id"],
             "node_id": node["node_id"],
-            "price_per_gpu_hour": credits_(units_of(text, "the price")),
+            "price_per_gpu_hour": entering.credits_of(text, "the price"),
             "settlement": settlement,
             "fractions": visit.form.get("fractions") == "yes",
         }
@@ -64,9 +65,9 @@ async def _page(
     parts: Told | None = None
     if text and problem is None:
         try:
-            units = units_of(text, "the price")
+            units = int(entering.credits_of(text, "the price")["units"])
             parts = await visit.read(f"{path}/earnings/per-hour", price=units)
-            text = decimal(units, CREDIT_PLACES).replace(",", "").rstrip("0").rstrip(".")
+            text = decimal(units, PLACES["CREDIT"]).replace(",", "").rstrip("0").rstrip(".")
         except Refused as found:
             if found.status in (401, 403, 404):
                 raise

@@ -1,4 +1,4 @@
-"""What pages of owners share: whose nodes, what they are called, amounts in forms.
+"""What pages of owners share: whose nodes, what they are called, sums of amounts.
 
 An operator or an auditor may read every owner's nodes; these pages show the account's own.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.console.visits.reading import Told, Value, refused
+from api.console.visits.reading import Told, Value
 from api.console.visits.visit import Visit
 from api.door.moments import moment
 
 ROWS_MAX, EARNINGS_MAX = 200, 500
-CREDIT_PLACES = 6
 TIMES = "\N{MULTIPLICATION SIGN}"
 FLEET_READERS = ("provider", "operator", "audit:read")
 """Any one of these scopes reads nodes."""
@@ -59,16 +58,6 @@ def machine(node: Told) -> str:
     return (
         ", ".join(f"{count}{TIMES} {model}" for model, count in counts.items()) or "no device told"
     )
-
-
-def units_of(text: str, name: str, places: int = CREDIT_PLACES) -> int:
-    """`2.50` of a form in the smallest unit. Raises Refused."""
-    whole, _, rest = text.strip().partition(".")
-    digits = whole + rest
-    if not digits.isascii() or not digits.isdigit() or len(whole) > 12 or len(rest) > places:
-        raise refused("invalid", f"{name} is a number such as 2.50, with {places} places at most")
-    scale: int = 10 ** (places - len(rest))
-    return int(digits) * scale
 
 
 def credits_(units: int) -> dict[str, Any]:

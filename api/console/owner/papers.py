@@ -1,13 +1,12 @@
-"""What an owner keeps for the books and for an audit: invoices, exports, proofs.
+"""What an owner keeps for the books and for an audit: exports and proofs.
 
-Disputes over what was earned are in `disputes.py`. Files are the API's own, byte for byte.
+Files are the API's own, byte for byte.
 """
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
-from api.console.owner.own import ROWS_MAX
 from api.console.visits.months import month_of
 from api.console.visits.reading import refused
 from api.console.visits.visit import Visit
@@ -20,7 +19,6 @@ FILES = {
     "charges.parquet": (".parquet", "The same as Parquet"),
 }
 """Names of files: what the API calls them beneath a month's statement, and what they are."""
-KIND = "earnings"
 
 
 async def show_files(visit: Visit) -> Response:
@@ -48,23 +46,3 @@ async def send_proof(visit: Visit) -> Response:
         raise refused("not_found", "a position is a whole number")
     path = f"/v1/accounts/{visit.account_id}/statements/lines/{position}"
     return await visit.file(f"{path}/proof")
-
-
-async def show_invoices(visit: Visit) -> Response:
-    """`/earn/invoices`: of what was earned."""
-    path = f"/v1/accounts/{visit.account_id}/invoices"
-    found = await visit.read(path, order="desc", limit=ROWS_MAX)
-    rows = [one for one in found["data"] if one["kind"] == KIND]
-    return visit.show("owner/invoices.html", rows=rows, has_more=found["has_more"])
-
-
-async def show_invoice(visit: Visit) -> Response:
-    """`/earn/invoices/{number}`"""
-    path = f"/v1/accounts/{visit.account_id}/invoices/{visit.params['number']}"
-    return visit.show("owner/invoice.html", one=await visit.read(path))
-
-
-async def send_invoice(visit: Visit) -> Response:
-    """`/earn/invoices/{number}/document.pdf`"""
-    path = f"/v1/accounts/{visit.account_id}/invoices/{visit.params['number']}"
-    return await visit.file(f"{path}.pdf")

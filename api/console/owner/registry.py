@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from api.console.owner import (
     cash_out,
-    disputes,
     earnings,
     home,
     join,
@@ -24,11 +23,6 @@ PAGES = (
     Page("/earn/cash-out/send", cash_out.show_ask, cash_out.take),
     Page("/earn/cash-out/{cash_out_id}", cash_out.show_one, cash_out.take_one),
     Page("/earn/payment", cash_out.show_mode, cash_out.take_mode),
-    Page("/earn/invoices", papers.show_invoices),
-    Page("/earn/invoices/{number}", papers.show_invoice),
-    Page("/earn/invoices/{number}/document.pdf", papers.send_invoice),
-    Page("/earn/disputes", disputes.show_all),
-    Page("/earn/disputes/{dispute_id}", disputes.show, disputes.take),
     Page("/earn/{month}", earnings.show),
     Page("/earn/{month}/files", papers.show_files),
     Page("/earn/{month}/files/{name}", papers.send_file),
@@ -54,6 +48,4 @@ PAGES = (
 )
 READERS = frozenset({"earnings:read"})
 RUNNERS = frozenset({"provider"})
-_BILLS = frozenset({"billing:read"})
-_LOOKERS = frozenset({"provider", "operator", "audit:read"})
 LINKS = (Link("Earn", "Earnings", "/earn", READERS), Link("Earn", "Machines", "/nodes", RUNNERS))

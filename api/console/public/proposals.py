@@ -20,21 +20,33 @@ async def show_all(visit: Visit) -> Response:
 
 
 async def show(visit: Visit) -> Response:
-    """`/proposals/{number}`; `?rehearse=yes` settles the past once more, for the operator."""
+    """`/proposals/{number}`"""
+    return await _page(visit, await _proposal(visit), None)
+
+
+async def take(visit: Visit) -> Response:
+    """Settle the past once more under the proposal, for the operator. It records nothing, but takes
+    the server a while, so a page of ours asks for it and no link.
+    """
+    told = await _proposal(visit)
+    body = {"document": told["document"], "limit": RECIPIENTS_MAX}
+    return await _page(visit, told, await visit.record("/v1/policies/dry-run", body))
+
+
+async def _proposal(visit: Visit) -> Told:
     number = visit.params["number"]
     if not number.isdecimal() or not number.isascii():
         raise refused("not_found", "a proposal has a number")
-    told = await visit.read(f"/v1/policies/proposals/{number}")
+    return await visit.read(f"/v1/policies/proposals/{number}")
+
+
+async def _page(visit: Visit, told: Told, rehearsal: Told | None) -> Response:
     governors = await visit.read("/v1/governors")
     before = await _compared_with(visit, told)
     terms = told["document"].get("terms")
     changes = None
     if before is not None and isinstance(terms, dict):
         changes = [_shown(one) for one in told_terms.changes(told_terms.terms_of(before), terms)]
-    rehearsal = None
-    if visit.asked("rehearse") == "yes":
-        body = {"document": told["document"], "limit": RECIPIENTS_MAX}
-        rehearsal = await visit.record("/v1/policies/dry-run", body)
     return visit.show(
         "public/proposal.html",
         told=told,

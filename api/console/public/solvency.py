@@ -5,11 +5,11 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from api.console.drawing.plots import Bar, Bars
+from api.console.drawing.words import PLACES
 from api.console.visits.reading import Told
 from api.console.visits.visit import Visit
 
-TITLES = {"CREDIT": "CREDIT", "TOKEN": "TOKEN"}
-PLACES = {"CREDIT": 6, "TOKEN": 8}
+ASSETS = ("CREDIT", "TOKEN")
 
 
 async def show(visit: Visit) -> Response:
@@ -23,7 +23,7 @@ async def show(visit: Visit) -> Response:
             "claimed": _of(told["claimed"], asset),
             "plot": _plot(told, asset),
         }
-        for asset in TITLES
+        for asset in ASSETS
     ]
     return visit.show("public/solvency.html", told=told, parts=parts)
 

@@ -48,7 +48,7 @@ async def show(visit: Visit) -> Response:
         is_now=is_now,
         balances=(await visit.read(f"{account}/forecast"))["balances"] if is_now else [],
         unbilled=days.get("unbilled_estimate") if is_now else None,
-        plot=_by_day(month, days["data"]),
+        plot=by_day(month, days["data"]),
         parts=_parts(parts),
         exports=[(f"/bills/{month.text}{end}", name) for end, name in EXPORTS],
     )
@@ -61,7 +61,8 @@ async def export(visit: Visit) -> Response:
     return await visit.file(path + visit.here.removeprefix(f"/bills/{month.text}"))
 
 
-def _by_day(month: Month, days: list[Told]) -> Bars:
+def by_day(month: Month, days: list[Told]) -> Bars:
+    """What was charged on each day of a month."""
     charged = {one["day"][:10]: int(one["charge"]["units"]) for one in days}
     bars = [Bar(str(int(day[8:])), (charged.get(day, 0),)) for day in month.days]
     return Bars(f"Charged by day, {month.name}", "CREDIT", 6, bars, ("Charged",))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from api.console.renter import entering, listing
+from api.console.renter import listing
+from api.console.visits import entering
 from api.console.visits.reading import Refused, Told, refused
 from api.console.visits.visit import Visit
 
@@ -29,13 +30,15 @@ async def show_one(visit: Visit, problem: Refused | None = None) -> Response:
 
 
 async def take_one(visit: Visit) -> Response:
-    """Say something in a dispute."""
-    dispute_id = visit.params["dispute_id"]
+    """Say something in a dispute, with a fact of the log as evidence where there is one."""
+    dispute_id, body = visit.params["dispute_id"], Told()
     try:
-        said = visit.form.get("statement", "").strip()
-        if not said:
-            raise refused("invalid", "write what should be known")
-        await visit.record(f"/v1/disputes/{dispute_id}/answer", {"statement": said})
+        if said := visit.form.get("statement", "").strip():
+            body["statement"] = said
+        if position := visit.form.get("position", "").strip():
+            at = entering.whole(position, "a position of the log", 1, 10**12 - 1)
+            body["evidence"] = [{"kind": "market_fact", "position": at}]
+        await visit.record(f"/v1/disputes/{dispute_id}/answer", body)
     except Refused as problem:
         return await show_one(visit, problem)
     return visit.to(f"/disputes/{dispute_id}")

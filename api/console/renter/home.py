@@ -6,9 +6,8 @@ from datetime import timedelta
 
 from starlette.responses import Response
 
-from api.console.drawing.plots import Bar, Bars
 from api.console.drawing.zones import moment_of
-from api.console.renter import listing
+from api.console.renter import bill, listing
 from api.console.visits.months import Month, this_month
 from api.console.visits.reading import Told
 from api.console.visits.visit import Visit
@@ -63,15 +62,8 @@ async def _money(visit: Visit, month: Month) -> Told:
         days = await visit.read(
             "/v1/usage/summary", by="day", account_id=visit.account_id, limit=31, **month.period
         )
-        told |= {"usage": days, "plot": by_day(month, days["data"])}
+        told |= {"usage": days, "plot": bill.by_day(month, days["data"])}
     return told
-
-
-def by_day(month: Month, days: list[Told]) -> Bars:
-    """What was charged on each day of a month."""
-    charged = {one["day"][:10]: int(one["charge"]["units"]) for one in days}
-    bars = [Bar(str(int(day[8:])), (charged.get(day, 0),)) for day in month.days]
-    return Bars(f"Charged by day, {month.name}", "CREDIT", 6, bars, ("Charged",))
 
 
 async def _waiting(visit: Visit, running: list[Told], money: Told | None) -> list[Told]:

@@ -6,8 +6,9 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from api.console.renter import entering, listing, output
+from api.console.renter import listing, output
 from api.console.renter.live import OVER
+from api.console.visits import entering
 from api.console.visits.reading import Refused, Told
 from api.console.visits.visit import Visit
 

@@ -1,6 +1,7 @@
 """A lease as it runs, told to an open page once a second (server-sent events).
 
-    open streams of a session <= STREAMS_EACH_MAX,  of a process <= STREAMS_MAX
+    open streams of a session <= STREAMS_EACH_MAX,  of an account <= STREAMS_OF_ACCOUNT_MAX,
+    of a process <= STREAMS_MAX
     reads of a lease <= 1 / EVERY_SECONDS, however many streams of an account look at it
     reads of a process <= READS_PER_SECOND
     a session ends  =>  its streams end within SESSION_EVERY_SECONDS
@@ -32,7 +33,7 @@ from api.console.visits.visit import Visit
 
 EVERY_SECONDS, BEAT_SECONDS, SESSION_EVERY_SECONDS = 1.0, 15.0, 10.0
 READS_PER_SECOND = 40
-STREAMS_EACH_MAX, STREAMS_MAX = 4, 200
+STREAMS_EACH_MAX, STREAMS_OF_ACCOUNT_MAX, STREAMS_MAX = 4, 20, 200
 OVER = frozenset({"settled", "resolved", "archived"})
 Key = tuple[str, frozenset[str], str]
 
@@ -52,28 +53,33 @@ class Watches:
     """The streams of this process, and the leases that they look at."""
 
     def __init__(self) -> None:
-        self._open: Counter[str] = Counter()
+        self._open: Counter[tuple[str, str]] = Counter()  # by account and session
         self._watched: dict[Key, Watched] = {}
 
-    def require_room(self, session_id: str) -> None:
+    def require_room(self, account_id: str, session_id: str) -> None:
         """Raises Refused: too many streams."""
         if self._open.total() >= STREAMS_MAX:
             raise refused("busy", "too many pages are watched live; load this page again later")
-        if self._open[session_id] >= STREAMS_EACH_MAX:
+        if self._open[account_id, session_id] >= STREAMS_EACH_MAX:
             raise refused("rate_limited", f"at most {STREAMS_EACH_MAX} live pages of one session")
+        of_account = sum(count for (owner, _), count in self._open.items() if owner == account_id)
+        if of_account >= STREAMS_OF_ACCOUNT_MAX:
+            told = f"at most {STREAMS_OF_ACCOUNT_MAX} live pages of one account"
+            raise refused("rate_limited", told)
 
     @contextmanager
     def one_more(self, session_id: str, key: Key) -> Generator[Watched, None, None]:
         """What is known of the lease, while the stream is open. Raises Refused."""
-        self.require_room(session_id)
-        self._open[session_id] += 1
+        by = key[0], session_id
+        self.require_room(*by)
+        self._open[by] += 1
         watched = self._watched.setdefault(key, Watched())
         watched.streams += 1
         try:
             yield watched
         finally:
             watched.streams -= 1
-            self._open[session_id] -= 1
+            self._open[by] -= 1
             self._open += Counter()  # without those that are zero
             if not watched.streams:
                 self._watched.pop(key, None)
@@ -95,7 +101,7 @@ async def show(visit: Visit) -> Response:
     lease_id = visit.params["lease_id"]
     assert visit.session is not None, "the page is not public"
     await visit.read(f"/v1/leases/{lease_id}")
-    WATCHES.require_room(visit.session.row.session_id)
+    WATCHES.require_room(visit.account_id, visit.session.row.session_id)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(
         _told(visit, lease_id), headers=headers, media_type="text/event-stream"

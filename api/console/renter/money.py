@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from api.console.renter import entering, listing
+from api.console.renter import listing
+from api.console.visits import entering
 from api.console.visits.reading import Refused, Told, refused
 from api.console.visits.visit import Visit
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api.console.renter import entering, offers
+from api.console.renter import offers
+from api.console.visits import entering
 from api.console.visits.reading import Refused, Told, refused
 from api.console.visits.visit import Visit
 

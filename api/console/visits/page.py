@@ -19,13 +19,16 @@ class Page:
     """An address and what is shown there. `take` gets the forms that are sent to it (POST).
 
     `path` is a template of Starlette, such as `/bills/{month}`; a parameter holds no slash.
-    A page that is not public sends a visitor who is not signed in to the page for signing in.
+    A page that is not public sends a visitor who is not signed in to the page for signing in. One
+    with `scopes` is made for who has one of them: others are told so, even where the API would let
+    them read what is theirs.
     """
 
     path: str
     show: Handler | None
     take: Handler | None = None
     is_public: bool = False
+    scopes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         assert self.show is not None or self.take is not None, self.path

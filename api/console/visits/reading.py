@@ -12,18 +12,19 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from api.console.front import Asgi
+from api.console.visits.files import Written
 from api.door import errors
 from api.door.auth import IN_PROCESS, Principal
 from api.door.positions import POSITION
 
 logger = logging.getLogger(__name__)
 
-Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 Told = dict[str, Any]
 Value = str | int | bool | None
 
@@ -91,8 +92,7 @@ class Reader:
         body: bytes | None = None,
     ) -> Fetched:
         """An answer with its headers, of 300 at most. Raises Refused."""
-        if _PATH.fullmatch(path) is None or ".." in path:
-            raise refused("not_found")
+        _require_plain(path)
         asked = {name: _written(value) for name, value in query.items() if value is not None}
         named = {} if body is None else {"content-type": "application/json"}
         named |= {name.lower(): value for name, value in (headers or {}).items()}
@@ -101,11 +101,24 @@ class Reader:
         if POSITION.lower() in found.headers and method == "GET":
             self.positions.add(int(found.headers[POSITION.lower()]))
         if found.status >= 300:
-            raise Refused(found.status, _problem(found))
+            raise Refused(found.status, _problem(found.body))
+        return found
+
+    async def begin(self, path: str) -> Written:
+        """A file of which nothing but the headers is read yet. Raises Refused."""
+        _require_plain(path)
+        found = Written(self._app, self._scope("GET", path, "", {}))
+        try:
+            await found.begin()
+            if found.status >= 300:
+                raise Refused(found.status, _problem(await found.whole()))
+        except BaseException:
+            await found.close()
+            raise
         return found
 
     def _scope(self, method: str, path: str, query: str, headers: Mapping[str, str]) -> Told:
-        written = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+        written = [(name.encode(), value.encode()) for name, value in headers.items()]
         return {
             "type": "http",
             "asgi": {"version": "3.0"},
@@ -124,13 +137,19 @@ class Reader:
         }
 
 
+def _require_plain(path: str) -> None:
+    """Raises Refused: an address that no operation of the API has."""
+    if _PATH.fullmatch(path) is None or ".." in path:
+        raise refused("not_found")
+
+
 def _written(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _problem(found: Fetched) -> Mapping[str, Any]:
+def _problem(body: bytes) -> Mapping[str, Any]:
     try:
-        told = json.loads(found.body)
+        told = json.loads(body)
     except ValueError:
         return _LAST_RESORT
     return told if isinstance(told, dict) else _LAST_RESORT

@@ -16,6 +16,7 @@ from api.console.drawing.zones import Zone, zone_of
 from api.console.front import Reference
 from api.console.sessions.sessions import Session
 from api.console.visits import headers
+from api.console.visits.files import Passed
 from api.console.visits.page import Link
 from api.console.visits.reading import Reader, Told, Value, refused
 from api.door.auth import Authenticator, Principal
@@ -102,12 +103,12 @@ class Visit:
         """The answer of a DELETE of the API. Raises Refused."""
         return await self.reader.record("DELETE", path, {}, {})
 
-    async def file(self, path: str, **query: Value) -> Response:
+    async def file(self, path: str) -> Response:
         """A file of the API, for the browser to keep. Raises Refused."""
-        found = await self.reader.fetch("GET", path, query)
+        found = await self.reader.begin(path)
         kept = {name: found.headers[name] for name in FILE_HEADERS if name in found.headers}
         kept.setdefault("content-disposition", "attachment")
-        return Response(found.body, headers=kept)
+        return Passed(found, kept)
 
     # --- answering ---------------------------------------------------------------------------
 

@@ -33,5 +33,5 @@ def test_a_cash_out_waits_is_paid_and_ended(shared: Scene, browser: Browser) -> 
     assert shared.owner.read(f"{account}/cash-outs/{asked['cash_out_id']}")["state"] == "paid"
     assert "<h1>No cash-out waits</h1>" in browser.get("/operate/payouts").text
     browser.sign_in(shared.rival.key)
-    assert browser.get(path).status_code == 404, "another's"
+    assert browser.get(path).status_code == 403, "a page of the operator"
     assert browser.get("/operate/payouts").status_code == 403

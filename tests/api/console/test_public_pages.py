@@ -152,10 +152,11 @@ def test_a_proposal_shows_its_difference_its_votes_and_a_rehearsal(
     assert "hard_cap</small>" not in shown, "what stays is not a difference"
     assert "tallystick policy approve 1 --key me.key" in shown
     assert "Rehearse it" not in shown, "only the operator may ask for one"
-    assert browser.get("/proposals/1?rehearse=yes").status_code == 401
+    assert browser.send("/proposals/1", browser.marks("/sign-in")).status_code == 401
     browser.sign_in(worked.operator.key)
     assert "Rehearse it" in browser.get("/proposals/1").text
-    rehearsed = browser.get("/proposals/1?rehearse=yes")
+    assert browser.send("/proposals/1", {"csrf": ""}).status_code == 403, "no other site asks"
+    rehearsed = browser.send("/proposals/1", browser.marks("/proposals/1"))
     assert rehearsed.status_code == 200, rehearsed.text[-1500:]
     told = worked.operator.made("/v1/policies/dry-run", {"document": document, "limit": 100})
     assert f'<data value="{told["would_be"]["emission"]["units"]}"' in rehearsed.text

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import threading
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 
 from api.console.renter import listing, live
+from api.console.visits.reading import Refused
 from api.main import create_app
 from ledger.beside import lease_logs
 from tests.api.console.test_sessions import Browser
@@ -246,6 +248,28 @@ def test_a_lease_is_watched_live_until_the_session_ends(
     assert len(live.WATCHES) == 0
     assert live.WATCHES._watched == {}, "nothing is kept of a visitor"
     assert ended.status_code == 303
+
+
+def test_live_pages_of_a_session_an_account_and_a_process_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "STREAMS_MAX", live.STREAMS_OF_ACCOUNT_MAX + 1)
+    watches, scopes = live.Watches(), frozenset[str]()
+    with ExitStack() as streams:
+
+        def one(session_id: str, account_id: str) -> None:
+            streams.enter_context(watches.one_more(session_id, (account_id, scopes, "lease_1")))
+
+        for number in range(live.STREAMS_OF_ACCOUNT_MAX):
+            one(f"session_{number // live.STREAMS_EACH_MAX}", "acct_1")
+        with pytest.raises(Refused, match="of one session"):
+            one("session_0", "acct_1")
+        with pytest.raises(Refused, match="of one account"):
+            one("session_99", "acct_1")
+        one("session_100", "acct_2")
+        with pytest.raises(Refused, match="too many pages"):
+            one("session_101", "acct_3")
+    assert len(watches) == 0
 
 
 def test_offers_are_compared_filtered_and_sorted_without_an_account(

@@ -281,6 +281,26 @@ def test_what_is_no_page_is_told_in_the_form_that_is_read(browser: Browser) -> N
     assert big.status_code == 413
 
 
+def test_what_no_database_or_header_holds_is_refused_and_fails_nothing(
+    shared: Scene, browser: Browser
+) -> None:
+    for path, fields in (
+        ("/sign-in", {"key": "ts_live_\0"}),
+        ("/sign-in/wallet", {"nonce": "\0", "signature": "0x"}),
+        ("/sign-in/wallet", {"nonce": "a", "signature": "\0"}),
+    ):
+        told = browser.send(path, {**browser.marks("/sign-in"), **fields})
+        assert told.status_code == 422, path
+    browser.sign_in(shared.renter.key)
+    marks = browser.marks("/webhooks")
+    assert browser.get("/leases/%00").status_code == 404
+    assert browser.send("/sessions/%00/end", marks).status_code == 404
+    fields = {"url": "https://example.com/hook", "types": "", "once": "\u2603\r\nX: y"}
+    told = browser.send("/webhooks", {**marks, **fields})
+    assert told.status_code == 400, "no number of ours"
+    assert "idempotency_key_invalid" in told.text
+
+
 def test_styles_and_scripts_are_kept_for_a_year_and_change_their_address(browser: Browser) -> None:
     shown = browser.get("/").text
     for address in re.findall(r'(?:href|src)="(/static/[^"]+)"', shown):

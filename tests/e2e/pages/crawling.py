@@ -5,8 +5,8 @@ the page that it is at if that has one, else from the last page that had. There 
 of link once, at both widths. Such a click is held, so that the page stays: where it leads is opened
 later, or asked for with the same cookies. At each page it finds: the page scrolls sideways, what
 axe-core finds, what the browser complains of (errors of scripts, of the policy, of loading), links
-that are not shown or that no click reaches, and answers that are no page. Links to rows are alike: of
-each kind of target that a page has, the first is clicked.
+that are not shown or that no click reaches, and answers that are no page. Links to rows are alike:
+of each kind of target that a page has, the first is clicked.
 """
 
 from __future__ import annotations
@@ -46,19 +46,25 @@ _WIDE = """() => {
     each.getBoundingClientRect().right > width + 1 && !each.closest('.scroll, .cmd, .log'));
   return out.slice(0, 3).map((each) => each.outerHTML.slice(0, 160)).join(' | ') || 'something';
 }"""
-_OUTLINE = """() => {
-  const found = new Set();
+_OUTLINES = """() => {
+  let found = new Set();
   const walk = (each, above) => {
     const empty = each.textContent.trim() ? '' : ' empty';
     const way = `${above}>${each.tagName}.${each.className?.baseVal ?? each.className} ` +
       each.getAttributeNames().filter((name) => name !== 'class').sort().join(' ') + empty;
     found.add(way);
-    for (const child of each.children) walk(child, way);
+    for (const child of each.children) if (child !== main) walk(child, way);
   };
-  walk(document.body, '');
-  return [...found].sort().join('\\n');
+  const main = document.querySelector('main');
+  return [document.body, main].map((each) => {
+    found = new Set();
+    walk(each, '');
+    return [...found].sort().join('\\n');
+  });
 }"""
-"""All ways from the body down to an element, each once: five rows of a table are one."""
+"""Of what is around the page and of the page: all ways down to an element, each once, so that five
+rows of a table are one.
+"""
 _UNFOLD = "() => document.querySelectorAll('details').forEach((each) => { each.open = true; })"
 _LINKS = """(places) => places.flatMap((place) =>
   [...document.querySelectorAll(`${place} a[href^="/"]`)].map((each) =>
@@ -113,8 +119,8 @@ class Crawl:
     """What was seen: `pages` by their kind with the address of the first, `wrong` in sentences.
 
     Links to a kind of page in `leave` are clicked, and the page is not looked at: another crawl
-    does it. `sound` are outlines of pages in which axe-core has found nothing, by kind and width:
-    crawls may share it, as most pages are alike to all roles.
+    does it. `sound` are outlines in which axe-core has found nothing, by kind of page (empty: what
+    is around it) and width: crawls may share it, as most pages are alike to all roles.
     """
 
     page: Page
@@ -214,14 +220,18 @@ class Crawl:
     def _unsound(self, here: str, width: int) -> list[str]:
         """What is wrong with the page at this width, in both colour schemes."""
         self.page.evaluate(_UNFOLD)
-        outline = hashlib.sha256(self.page.evaluate(_OUTLINE).encode()).hexdigest()
-        wrong: list[str] = []
-        if (here, width, outline) not in self.sound:
+        around, main = map(_digest, self.page.evaluate(_OUTLINES))
+        marks, wrong = {("", width, around), (here, width, main)}, list[str]()
+        if not marks <= self.sound:
             wrong = violations(self.page)
             if not wrong:
-                self.sound.add((here, width, outline))
+                self.sound |= marks
         wide = self.page.evaluate(_WIDE)
         return wrong if wide is None else [*wrong, f"scrolls sideways: {wide}"]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def violations(page: Page) -> list[str]:

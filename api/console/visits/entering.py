@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from api.console.drawing import words
 from api.console.visits.reading import Told, refused
 
-PLACES = 6
+PLACES = words.PLACES["CREDIT"]
 _AMOUNT = re.compile(r"([0-9]{1,12})(?:[.]([0-9]{1,6}))?")
 _WHOLE = re.compile(r"[0-9]{1,12}")
 
