@@ -158,13 +158,13 @@ def list_accounts(
     """Lists accounts in order of opening: your own, or all for operators and auditors."""
     place = call.place(cursor, [0], order)
     with call.read(ACCESS) as view:
-        if call.principal.only is None:
-            rows = access.read_accounts(
-                view.connection, after=place.after[0], way=place.way, limit=limit + 1
-            )
-        else:
-            found = access.read_account(view.connection, call.principal.only)
-            rows = [found] if found is not None and found.position > place.after[0] else []
+        rows = access.read_accounts(
+            view.connection,
+            account_id=call.principal.only,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _account)
 
 
