@@ -23,7 +23,6 @@ from projections.funds.payments import PAYMENTS
 if TYPE_CHECKING:
     from api.door.call import Call
     from api.process.service import Service
-    from projections.runner import Connection
 
 ALLOWED = frozenset({"close_account", "create_payment", "delete_api_key", "quote_job"})
 """By the name of the operation: prices, paying, and the way out."""
@@ -48,21 +47,18 @@ def require(service: Service, operation: Operation, account_id: str, named: str 
         if named not in (None, account_id):
             raise errors.of_refusal(Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=named))
         return
-    with service.connection() as connection:
-        if not has_books(connection, account_id):
-            raise errors.of_refusal(_refused(account_id))
+    if not has_books(service, account_id):
+        raise errors.of_refusal(_refused(account_id))
 
 
 def require_few_payments(call: Call, payment_id: str) -> None:
     """Of an unverified account without money, PAYMENTS_MAX with this one; asked of a new one, so
     that one whose answer was lost is answered again. Raises Refused: ACCOUNT_UNVERIFIED.
     """
-    if not call.principal.is_unverified:
-        return
     account_id = call.principal.account_id
+    if not call.principal.is_unverified or has_books(call.service, account_id):
+        return
     with call.service.connection() as connection:
-        if has_books(connection, account_id):
-            return
         call.service.follow(connection, [PAYMENTS])
         begun = payments.read_payments(connection, account_id=account_id, limit=PAYMENTS_MAX + 1)
     if len({one.payment_id for one in begun} - {payment_id}) >= PAYMENTS_MAX:
@@ -73,11 +69,6 @@ def _refused(account_id: str) -> Refused:
     return Refused(PartiesReason.ACCOUNT_UNVERIFIED, account_id=account_id)
 
 
-def has_books(connection: Connection, account_id: str) -> bool:
+def has_books(service: Service, account_id: str) -> bool:
     """Whether anything was ever posted for an account. The books are asked, which never lag."""
-    row = connection.execute(
-        "SELECT EXISTS (SELECT FROM public.account WHERE name >= %s AND name < %s)",
-        (f"party:{account_id}:", f"party:{account_id};"),
-    ).fetchone()
-    assert row is not None
-    return bool(row[0])
+    return bool(service.ledger.books.balances(f"party:{account_id}:"))

@@ -225,7 +225,7 @@ def run_unused(service: Service, connection: Connection, now_us: int) -> int:
         found = access.read_unverified(connection, now_us - UNUSED_US, after, BATCH)
         for account_id in found:
             # A transfer may be on its way for weeks: what was asked for is waited for.
-            if has_books(connection, account_id) or payments.read_payments(
+            if has_books(service, account_id) or payments.read_payments(
                 connection, account_id=account_id, limit=1
             ):
                 continue
