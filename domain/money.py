@@ -56,6 +56,13 @@ class Amount:
         return Amount(self.asset, self.units - other.units)
 
 
+def decimal(units: int, decimals: int, least: int = 2) -> str:
+    """1234500000 with 6 decimals is 1,234.50: as many decimals as needed, `least` at least."""
+    whole, part = divmod(abs(units), 10**decimals)
+    digits = f"{part:0{decimals}d}".rstrip("0").ljust(least, "0")
+    return f"{'-' if units < 0 else ''}{whole:,}{'.' + digits if digits else ''}"
+
+
 def credit(units: int) -> Amount:
     """Micro-credits."""
     return Amount(Asset.CREDIT, units)

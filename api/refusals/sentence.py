@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from domain.money import decimal
+
 NOT_FOUND, FORBIDDEN, NO_CREDIT, CONFLICT, CHANGED, INVALID = 404, 403, 402, 409, 412, 422
 """The statuses a reason can have."""
 ANY = "*"
@@ -104,13 +106,6 @@ def _whole(write: Callable[[int], str]) -> Callable[[str], str]:
         return write(int(raw)) if re.fullmatch(r"-?[0-9]+", raw) else text(raw)
 
     return written
-
-
-def decimal(units: int, decimals: int, least: int = 2) -> str:
-    """1234500000 with 6 decimals is 1,234.50: as many decimals as needed, `least` at least."""
-    whole, part = divmod(abs(units), 10**decimals)
-    digits = f"{part:0{decimals}d}".rstrip("0").ljust(least, "0")
-    return f"{'-' if units < 0 else ''}{whole:,}{'.' + digits if digits else ''}"
 
 
 def span(us: int) -> str:

@@ -27,7 +27,7 @@ from domain.epochs.settlement import (
     idle_cap,
 )
 from domain.gpu_time import GPU_HOUR_US
-from domain.money import PPM
+from domain.money import PPM, decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,19 +262,13 @@ def _no_pool(kind: str, share: ExplainedShare) -> list[str]:
 
 
 def _token(units: int) -> str:
-    return f"{_decimal(units, 10**8)} TOKEN"
+    return f"{decimal(units, 8, 0)} TOKEN"
 
 
 def _credit(units: int) -> str:
-    return f"{_decimal(units, 10**6)} CREDIT"
+    return f"{decimal(units, 6, 0)} CREDIT"
 
 
 def _hours(us: int) -> str:
     """GPU-hours, rounded down to a millionth."""
-    return f"{_decimal(us * 10**6 // GPU_HOUR_US, 10**6)} GPU-hours"
-
-
-def _decimal(units: int, whole: int) -> str:
-    """As many decimals as needed, without a float."""
-    digits = f"{units % whole:0{len(str(whole)) - 1}d}".rstrip("0")
-    return f"{units // whole:,}{'.' + digits if digits else ''}"
+    return f"{decimal(us * 10**6 // GPU_HOUR_US, 6, 0)} GPU-hours"
