@@ -32,6 +32,7 @@ from domain.income.cash_out import (
     StartCashOut,
     cash_out_of,
     holds_stream,
+    least_of,
     stream_of,
     turn_of,
 )
@@ -350,3 +351,19 @@ def test_no_account_is_always_the_first_that_asks_by_itself() -> None:
     first = Counter(min(accounts, key=lambda one: turn_of(one, day)) for day in range(365))
     assert set(first) == set(accounts)
     assert max(first.values()) < 2 * 365 / len(accounts)
+
+
+@pytest.mark.parametrize(
+    ("earned", "coming", "least"),
+    [
+        (24_995_000, 0, 24_990_000),
+        (24_995_000, 1, 25_000_000),
+        (25_000_000, 0, 25_000_000),
+        (9_999, 0, 25_000_000),
+        (0, 0, 25_000_000),
+    ],
+)
+def test_the_smallest_cash_out_is_all_cents_of_who_gets_no_more(
+    earned: int, coming: int, least: int
+) -> None:
+    assert least_of(25_000_000, earned, coming) == least
