@@ -106,7 +106,9 @@ class Calls(_Base):
         http: httpx.Client | None = None,
         allow_http: bool = False,
     ) -> None:
-        """`http`: connections of your own, with their own address. Raises ValueError."""
+        """`http`: connections of your own, with their own address; no redirect is followed on them
+        either. Raises ValueError.
+        """
         super().__init__(key, retry)
         if http is None:
             check_url(url, has_key=key is not None, allow_http=allow_http)
@@ -126,8 +128,9 @@ class Calls(_Base):
         """The file at a path of this API, a piece at a time; never tried again. Raises ApiProblem,
         and ValueError for an address of another server.
         """
-        headers, stream = self._headers, self._http.stream
-        with stream("GET", own_path(path), headers=headers, timeout=None) as response:
+        with self._http.stream(
+            "GET", own_path(path), headers=self._headers, timeout=None, follow_redirects=False
+        ) as response:
             if not response.is_success:
                 response.read()
                 raise problem_of(response)
@@ -145,6 +148,7 @@ class Calls(_Base):
                         params=asked.query,
                         json=asked.body,
                         headers=asked.headers,
+                        follow_redirects=False,
                     )
                 )
             except Exception as failure:
@@ -163,7 +167,9 @@ class AsyncCalls(_Base):
         http: httpx.AsyncClient | None = None,
         allow_http: bool = False,
     ) -> None:
-        """`http`: connections of your own, with their own address. Raises ValueError."""
+        """`http`: connections of your own, with their own address; no redirect is followed on them
+        either. Raises ValueError.
+        """
         super().__init__(key, retry)
         if http is None:
             check_url(url, has_key=key is not None, allow_http=allow_http)
@@ -183,8 +189,9 @@ class AsyncCalls(_Base):
         """The file at a path of this API, a piece at a time; never tried again. Raises ApiProblem,
         and ValueError for an address of another server.
         """
-        headers, stream = self._headers, self._http.stream
-        async with stream("GET", own_path(path), headers=headers, timeout=None) as response:
+        async with self._http.stream(
+            "GET", own_path(path), headers=self._headers, timeout=None, follow_redirects=False
+        ) as response:
             if not response.is_success:
                 await response.aread()
                 raise problem_of(response)
@@ -203,6 +210,7 @@ class AsyncCalls(_Base):
                         params=asked.query,
                         json=asked.body,
                         headers=asked.headers,
+                        follow_redirects=False,
                     )
                 )
             except Exception as failure:

@@ -4,21 +4,24 @@
     owed to parties of TOKEN <= minted or due to be      in TOKEN
 
 Sums by kind of account alone: no party, and no account of one, stands in the answer. It looks at
-every account, so a sum is kept for `KEPT_S`: a caller who needs a newer one names its position.
+every account, so a sum is kept for `KEPT_S`: a caller who needs a newer one names its position. A
+process adds up one at a time, however many strangers name however new positions.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Annotated, Literal
 
 from fastapi import Response
 from pydantic import Field
 
+from api.door import errors
 from api.door.amounts import Money
 from api.door.auth import everybody
-from api.door.call import Caller
+from api.door.call import Caller, View
 from api.door.models import AnswerModel, Position
 from api.door.operation import Resource
 from api.door.positions import min_position
@@ -26,6 +29,7 @@ from ledger.books import totals
 
 resource = Resource("solvency")
 KEPT_S = 5
+_turn = Lock()
 
 
 class SolvencyKindAnswer(AnswerModel):
@@ -65,13 +69,22 @@ def read_solvency(call: Caller) -> Response:
         state = call.request.app.state
         kept: _Kept | None = getattr(state, "solvency", None)
         asked = min_position(call.request.headers) or 0
+        is_enough = kept is not None and asked <= kept.position
         is_fresh = kept is not None and time.monotonic() - kept.made_s < KEPT_S
-        if kept is None or asked > kept.position or not is_fresh:
-            rows = totals.by_kind(view.connection)
-            is_even = not any(totals.unbalanced(view.connection).values())
-            kept = _Kept(_told(rows, balanced=is_even), view.position, time.monotonic())
-            state.solvency = kept
+        if not (is_enough and is_fresh) and _turn.acquire(blocking=False):
+            try:
+                kept = state.solvency = _added_up(view)
+            finally:
+                _turn.release()
+        elif kept is None or not is_enough:
+            raise errors.problem("projection_behind", Retry_After="1")
         return call.answer(replace(view, position=kept.position), kept.told)
+
+
+def _added_up(view: View) -> _Kept:
+    rows = totals.by_kind(view.connection)
+    is_even = not any(totals.unbalanced(view.connection).values())
+    return _Kept(_told(rows, balanced=is_even), view.position, time.monotonic())
 
 
 def _told(rows: list[totals.KindTotal], *, balanced: bool) -> BooksSolvencyAnswer:

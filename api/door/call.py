@@ -113,13 +113,17 @@ class Call:
         name = secret_files.derive(self.service.server_key, "secret-salt/v1", *told)[:32]
         with self.service.connection() as connection:
             salt = secret_salts.find(connection, name, self.now_us)
-            if salt is None and self._known(self._command_key()) is not None:
+            if salt is None and self.is_answered():
                 self.is_forgotten = True
                 return os.urandom(64)
             salt = salt or secret_salts.keep(connection, name, os.urandom(32), self.now_us)
         return secret_files.derive(self.service.server_key, *told, salt.hex())
 
     # --- recording ---------------------------------------------------------------------------
+
+    def is_answered(self) -> bool:
+        """Whether this request was answered before. Raises Problem: its stored refusal."""
+        return self._known(self._command_key()) is not None
 
     def id(self, kind: str, ordinal: int = 0) -> str:
         """A server-made id, equal on every replay of this request."""

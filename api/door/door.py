@@ -144,7 +144,8 @@ async def _admit(
     auth.admit(operation.access, principal)
     _spend(request, app.key_buckets, principal)
     if unverified.is_asked(operation, principal):
-        await run_in_threadpool(unverified.require_money, service, operation, principal.account_id)
+        named, own = request.path_params.get("account_id"), principal.account_id
+        await run_in_threadpool(unverified.require, service, operation, own, named)
     _read_form(request, operation, body)
     _check_parameters(request, known)
     key = key_of(request.headers) if operation.records else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from fastapi import Response
 from pydantic import Field
@@ -44,10 +44,9 @@ from api.fleet.node_specs import (
     require_driver,
 )
 from api.fleet.providers import HardwareRule
-from domain.fleet.condition import OFFLINE_AFTER_US, state_of
+from domain.fleet.condition import OFFLINE_AFTER_US, Phase, state_of
 from domain.fleet.growth import growth_stream
 from domain.fleet.node import (
-    PHASES,
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,
@@ -80,19 +79,6 @@ resource = Resource("nodes")
 WRITE = with_scope("provider")
 READ = with_scope("provider", "operator", "audit:read")
 READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
-Phase = Literal[
-    "joining",
-    "confirmed",
-    "provisioning",
-    "maintenance",
-    "active",
-    "draining",
-    "stopped",
-    "errored",
-    "failed",
-    "retired",
-]
-assert get_args(Phase) == PHASES
 StateInWord = Literal[
     "joining",
     "confirmed",

@@ -34,6 +34,7 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.door.second_person import checked
+from api.door.unverified import require_few_payments
 from api.funds.payment_events import commands_of
 from api.funds.reversals import reversing
 from api.parties.accounts import own, visible
@@ -199,6 +200,7 @@ def create_payment(account_id: AccountInPath, body: PaymentRequest, call: Caller
 
     def commands() -> OfferPayment:
         _payer(call, account_id)
+        require_few_payments(call, payment_id)
         return OfferPayment(payment_id=payment_id, reference=offered().reference, at_us=call.now_us)
 
     def told(after: After) -> AnswerModel:

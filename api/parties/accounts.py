@@ -15,7 +15,7 @@ from pydantic import Field
 from api.door import keys
 from api.door.amounts import Money, credits_, tokens_or_none
 from api.door.auth import Principal, with_scope
-from api.door.call import After, Caller
+from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountId,
     AccountInPath,
@@ -41,7 +41,14 @@ from api.parties.new_keys import ScopeName, Scopes, id_of_key, new_key
 from domain.account_closing import CloseAccount
 from domain.funds.deposit import ConfirmDeposit, deposit_id_of
 from domain.funds.reasons import FundsReason
-from domain.parties.account import SCOPES_OF, FirstKey, LinkWallet, OpenAccount, account_stream
+from domain.parties.account import (
+    SCOPES_OF,
+    SIGN_UP,
+    FirstKey,
+    LinkWallet,
+    OpenAccount,
+    account_stream,
+)
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
@@ -61,6 +68,8 @@ from projections.storage.volumes import VOLUMES
 
 resource = Resource("accounts")
 
+AccountKind = Literal["party", "client", "auditor"]
+"""What the operator opens; a market has one operator's account."""
 READ = with_scope("account", "audit:read", "operator")
 ADMIN = with_scope("account:admin")
 
@@ -83,7 +92,7 @@ def own(principal: Principal, account_id: str) -> None:
 class AccountRequest(RequestModel):
     """`scopes` of the first key; absent: everything the kind of account may do."""
 
-    kind: Literal["party", "client", "auditor"] = "party"
+    kind: AccountKind = "party"
     scopes: Scopes | None = None
 
     model_config = with_examples({"kind": "party"})
@@ -124,15 +133,21 @@ class AccountOpenedAnswer(AccountAnswer):
 )
 def create_account(body: AccountRequest, call: Caller) -> Response:
     """Opens an account with its first owner and a first API key, which is shown once."""
-    account_id, member_id = call.id("acct"), call.id("member")
-    scopes: Any = tuple(body.scopes or sorted(SCOPES_OF[body.kind]))
-    key = new_key(call)
+    return opening(call, body.kind, call.principal.member_id, body.scopes)
+
+
+def opening(
+    call: Call, kind: AccountKind, opened_by: str, scopes_asked: list[ScopeName] | None = None
+) -> Response:
+    """An account, its owner and its first key, which is shown once."""
+    account_id, member_id, key = call.id("acct"), call.id("member"), new_key(call)
+    scopes: Any = tuple(scopes_asked or sorted(SCOPES_OF[kind]))
 
     def commands() -> OpenAccount:
         return OpenAccount(
             account_id=account_id,
-            kind=body.kind,
-            opened_by=call.principal.member_id,
+            kind=kind,
+            opened_by=opened_by,
             owner_member_id=member_id,
             first_key=FirstKey(key_id=id_of_key(key), key_sha256=keys.digest(key), scopes=scopes),
             at_us=call.now_us,
@@ -141,8 +156,9 @@ def create_account(body: AccountRequest, call: Caller) -> Response:
     def told(_after: After) -> AnswerModel:
         return AccountOpenedAnswer(
             account_id=account_id,
-            kind=body.kind,
+            kind=kind,
             opened_at=moment(call.now_us),
+            unverified=opened_by == SIGN_UP or None,
             member_id=member_id,
             key_id=id_of_key(key),
             scopes=list(scopes),
@@ -158,13 +174,13 @@ def list_accounts(
     """Lists accounts in order of opening: your own, or all for operators and auditors."""
     place = call.place(cursor, [0], order)
     with call.read(ACCESS) as view:
-        if call.principal.only is None:
-            rows = access.read_accounts(
-                view.connection, after=place.after[0], way=place.way, limit=limit + 1
-            )
-        else:
-            found = access.read_account(view.connection, call.principal.only)
-            rows = [found] if found is not None and found.position > place.after[0] else []
+        rows = access.read_accounts(
+            view.connection,
+            account_id=call.principal.only,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _account)
 
 

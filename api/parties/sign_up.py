@@ -1,7 +1,7 @@
 """How a stranger gets an account: by an invitation of the operator, or by signing up.
 
-    sign-ups of a day <= sign_ups_per_day          sign-ups of an address <= SIGN_UPS_AT_ONCE + 1
-                                                                     every SIGN_UP_SECONDS
+    sign-ups of a day <= sign_ups_per_day, and those that come at once with the last one
+    sign-ups of an address, in a process <= SIGN_UPS_AT_ONCE, and one more every SIGN_UP_SECONDS
 
 Invitation: the operator hands over a code, and whoever redeems it (`members`) alone sees the key.
 Sign-up: only where the operator's settings say `open`. Such an account begins without credit, can
@@ -11,13 +11,13 @@ read and pay in (`api/door/unverified.py`), and is closed when it is never used.
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any, Literal
-from weakref import WeakKeyDictionary
+from threading import Lock
+from typing import Annotated, Any
 
 from fastapi import Response
 from pydantic import Field
 
-from api.door import errors, keys
+from api.door import errors
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Call, Caller
 from api.door.errors import Problem
@@ -38,14 +38,14 @@ from api.door.models import (
 from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.unverified import has_books
-from api.parties.accounts import AccountOpenedAnswer
+from api.parties.accounts import AccountKind, AccountOpenedAnswer, opening
 from api.parties.members import INVITED_US
-from api.parties.new_keys import ScopeName, Scopes, id_of_key, new_code, new_key
+from api.parties.new_keys import ScopeName, Scopes, new_code
 from api.process.service import Service
 from domain.account_closing import CloseAccount
 from domain.duration import DAY_US
 from domain.money import MoneyReason
-from domain.parties.account import SCOPES_OF, SIGN_UP, FirstKey, OpenAccount
+from domain.parties.account import SCOPES_OF, SIGN_UP
 from domain.parties.member import InviteOwner
 from domain.parties.reasons import PartiesReason
 from domain.parties.sign_up import VerifyAccount
@@ -65,9 +65,8 @@ UNUSED_US = 14 * DAY_US
 """An account that signed itself up and got neither money nor the operator's word is closed then."""
 BATCH = 100
 BATCHES_MAX = 100
-_buckets: WeakKeyDictionary[Any, Buckets] = WeakKeyDictionary()
-"""Of each application of this process, by address."""
-KINDS = Literal["party", "client", "auditor"]
+_turn = Lock()
+"""Calls run in threads, and a bucket is for one at a time."""
 
 
 # --- by invitation -----------------------------------------------------------------------------
@@ -78,7 +77,7 @@ class AccountInvitationRequest(RequestModel):
     absent: in 24 hours; at most in seven days.
     """
 
-    kind: KINDS = "party"
+    kind: AccountKind = "party"
     scopes: Scopes | None = None
     expires_at: Moment | None = None
 
@@ -91,7 +90,7 @@ class AccountInvitationAnswer(AnswerModel):
     """
 
     account_id: AccountId
-    kind: KINDS
+    kind: AccountKind
     member_id: MemberId
     invitation_id: Short
     scopes: list[ScopeName]
@@ -169,52 +168,28 @@ def sign_up(body: SignUpRequest, call: Caller) -> Response:
 
     Until money arrives on it, or the operator verifies it, it can read and pay in.
     """
-    _require_room(call)
+    if call.service.settings.sign_up != OPEN:
+        raise errors.problem("sign_up_closed")
     # What was drawn scopes the request: a neighbour with the same key is not shown the answer.
     call.account = f"sign-up:{hashlib.sha256(body.nonce.encode()).hexdigest()}"
-    account_id, member_id, key = call.id("acct"), call.id("member"), new_key(call)
-    scopes: Any = tuple(sorted(SCOPES_OF["party"]))
-
-    def commands() -> OpenAccount:
-        return OpenAccount(
-            account_id=account_id,
-            kind="party",
-            opened_by=SIGN_UP,
-            owner_member_id=member_id,
-            first_key=FirstKey(key_id=id_of_key(key), key_sha256=keys.digest(key), scopes=scopes),
-            at_us=call.now_us,
-        )
-
-    def told(_after: After) -> AnswerModel:
-        return AccountOpenedAnswer(
-            account_id=account_id,
-            kind="party",
-            opened_at=moment(call.now_us),
-            unverified=True,
-            member_id=member_id,
-            key_id=id_of_key(key),
-            scopes=list(scopes),
-        )
-
-    return call.record(commands, told, reveal=lambda: {"key": key})
+    if not call.is_answered():
+        _require_room(call)
+    return opening(call, "party", SIGN_UP)
 
 
 def _require_room(call: Call) -> None:
-    """Nothing is kept of a request that is refused here. Raises Problem: 403, 429."""
-    settings = call.service.settings
-    if settings.sign_up != OPEN:
-        raise errors.problem("sign_up_closed")
-    client = call.request.client
+    """Nothing is kept of a request that is refused here. Raises Problem: 429."""
+    client, state = call.request.client, call.request.app.state
     address = bucket_of(client.host) if client is not None else ""
-    app = call.request.app
-    if app not in _buckets:
-        _buckets[app] = Buckets.every(SIGN_UP_SECONDS, SIGN_UPS_AT_ONCE)
-    spent = _buckets[app].spend(address)
+    with _turn:
+        if not hasattr(state, "sign_ups"):
+            state.sign_ups = Buckets.every(SIGN_UP_SECONDS, SIGN_UPS_AT_ONCE)
+        spent = state.sign_ups.spend(address)
     if not spent.allowed:
         raise Problem(429, "rate_limited", "this address opened several", headers=spent.headers())
     with call.read(ACCESS) as view:
         done = access.count_sign_ups(view.connection, call.now_us - DAY_US)
-    if done >= settings.sign_ups_per_day:
+    if done >= call.service.settings.sign_ups_per_day:
         raise errors.problem("sign_up_full", Retry_After="3600")
 
 
@@ -250,7 +225,7 @@ def run_unused(service: Service, connection: Connection, now_us: int) -> int:
         found = access.read_unverified(connection, now_us - UNUSED_US, after, BATCH)
         for account_id in found:
             # A transfer may be on its way for weeks: what was asked for is waited for.
-            if has_books(connection, account_id) or payments.read_payments(
+            if has_books(service, account_id) or payments.read_payments(
                 connection, account_id=account_id, limit=1
             ):
                 continue

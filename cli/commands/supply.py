@@ -10,6 +10,7 @@ import typer
 from cli.arguments import NodeId, ProviderId, RegionId
 from cli.remote import IN_ORDER, Remote, credits_of, lists, ppm_of, reads, records
 from cli.terminal import AnswerIsNo, InputUnusable, amount, columns, facts, group, local_time, note
+from domain.fleet.condition import Phase
 
 if TYPE_CHECKING:
     from tallystick_client import Client
@@ -28,18 +29,6 @@ node = group("node", "Nodes: machines with GPUs.", "tallystick node code REGION"
 
 PaymentMode = Literal["credits", "cash"]
 Role = Literal["worker", "ingress", "control"]
-Phase = Literal[
-    "joining",
-    "confirmed",
-    "provisioning",
-    "maintenance",
-    "active",
-    "draining",
-    "stopped",
-    "errored",
-    "failed",
-    "retired",
-]
 Uplink = Literal["corporate_firewall", "internet_provider"]
 
 

@@ -7,7 +7,7 @@ refused, is decided in the room `machines`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +108,19 @@ ConditionFact: TypeAlias = (
     | IdleMiningSet
 )
 
+Phase = Literal[
+    "joining",
+    "confirmed",
+    "provisioning",
+    "maintenance",
+    "active",
+    "draining",
+    "stopped",
+    "errored",
+    "failed",
+    "retired",
+]
+"""Of a node, in the order of its life; out of order it may be from any of them."""
 UPLINKS = ("corporate_firewall", "internet_provider")
 PERMANENT, EPHEMERAL = "permanent", "ephemeral"
 LIFETIMES = (PERMANENT, EPHEMERAL)

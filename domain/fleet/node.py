@@ -334,7 +334,6 @@ SPEC_CONFIRM_US = 240_000_000
 NO_RULE_FAILS = Verdict()
 AT_WORK = ("maintenance", "active", "draining")
 OUT_OF_ORDER = ("stopped", "errored", "failed")
-PHASES = ("joining", "confirmed", "provisioning", *AT_WORK, *OUT_OF_ORDER, "retired")
 
 # State.
 

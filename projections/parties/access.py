@@ -356,6 +356,7 @@ def read_account(connection: Connection, account_id: str) -> Account | None:
 def read_accounts(
     connection: Connection,
     *,
+    account_id: str | None = None,
     kind: str | None = None,
     after: int = 0,
     way: Way = OLDEST,
@@ -363,8 +364,11 @@ def read_accounts(
 ) -> list[Account]:
     """In order of opening; `after` is the last position of the page before."""
     sql = """SELECT * FROM proj_access.account WHERE position > %(after)s
+        AND (%(account)s::text IS NULL OR account_id = %(account)s)
         AND (%(kind)s::text IS NULL OR kind = %(kind)s) ORDER BY position LIMIT %(limit)s"""
-    return read.listed(connection, Account, sql, way, kind=kind, after=after, limit=limit)
+    return read.listed(
+        connection, Account, sql, way, account=account_id, kind=kind, after=after, limit=limit
+    )
 
 
 def count_sign_ups(connection: Connection, since_us: int) -> int:

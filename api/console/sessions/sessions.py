@@ -102,7 +102,7 @@ def of_wallet(connection: Connection, address: str, now_us: int) -> Principal:
     if found is None or found.kind not in WALLET_KINDS:
         raise problem("credential_invalid", "no account is paid to this wallet now")
     scopes = effective_scopes(found.kind, "viewer", SCOPES) - WALLET_SEES_NOT
-    return Principal(KEY, found.account_id, found.kind, WALLET, "", scopes)
+    return Principal(KEY, found.account_id, found.kind, WALLET, "", scopes, found.is_unverified)
 
 
 def others(service: Service, session: Session) -> list[ConsoleSession]:

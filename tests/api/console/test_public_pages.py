@@ -163,3 +163,15 @@ def test_a_proposal_shows_its_difference_its_votes_and_a_rehearsal(
         assert one["account_id"] in rehearsed.text
     assert browser.get("/proposals/99").status_code == 404
     assert browser.get("/proposals/x").status_code == 404
+
+
+def test_a_process_adds_up_the_books_for_one_stranger_at_a_time(worked: Scene) -> None:
+    told: Any = worked.anybody.get("/v1/solvency").json()
+    worked.renter.made("/v1/jobs", worked.job())
+    newer = {"Tallystick-Min-Position": str(worked.head())}
+    with solvency._turn:
+        assert worked.anybody.get("/v1/solvency").json() == told, "what is kept is told"
+        busy = worked.anybody.get("/v1/solvency", newer)
+        assert (busy.status_code, busy.json()["code"]) == (503, "projection_behind")
+        assert busy.headers["Retry-After"] == "1"
+    assert worked.anybody.get("/v1/solvency", newer).json()["position"] >= worked.head()

@@ -80,6 +80,15 @@ def test_pages_of_the_newest_first_are_the_list_reversed(shared: Scene) -> None:
         assert _pages(shared, path, 2, rows, order="desc") == upwards[::-1], path
 
 
+def test_the_list_of_who_sees_one_account_has_it_in_both_directions(shared: Scene) -> None:
+    (own,) = shared.renter.read("/v1/accounts")["data"]
+    assert own["account_id"] == shared.renter.account_id
+    assert shared.renter.read("/v1/accounts", order="desc")["data"] == [own]
+    for order in ("asc", "desc"):
+        late = shared.renter.read("/v1/accounts", order=order, since="2099-01-01T00:00:00Z")
+        assert late["data"] == []
+
+
 def test_a_cursor_of_one_direction_is_refused_in_the_other(shared: Scene) -> None:
     for _ in range(2):
         shared.renter.made("/v1/jobs", shared.job())

@@ -57,7 +57,35 @@ def test_a_line_is_verified_offline_and_the_key_is_taken_in_each_form(
 
 
 def _other_position(told: dict[str, Any]) -> None:
-    told["position"] += 1
+    told["line"]["position"] += 1
+
+
+def _other_amount(told: dict[str, Any]) -> None:
+    told["line"]["body"]["charge_new"]["units"] = "1"
+
+
+def _other_type(told: dict[str, Any]) -> None:
+    told["line"]["type"] = "deposit.confirmed.v1"
+
+
+def _more_said(told: dict[str, Any]) -> None:
+    told["line"]["recorded_at"] = "2026-01-01T00:00:00Z"
+
+
+def _less_said(told: dict[str, Any]) -> None:
+    del told["line"]["leaf"]
+
+
+def _other_node(told: dict[str, Any]) -> None:
+    told["reports"][0]["node_id"] = "node_" + "1" * 32
+
+
+def _other_key_of_node(told: dict[str, Any]) -> None:
+    told["reports"][0]["public_key"] = "3b" * 32
+
+
+def _other_key_id(told: dict[str, Any]) -> None:
+    told["reports"][0]["key_id"] = "0" * 16
 
 
 def _without_reports(told: dict[str, Any]) -> None:
@@ -90,6 +118,13 @@ def _no_form(told: dict[str, Any]) -> None:
     "change",
     [
         _other_position,
+        _other_amount,
+        _other_type,
+        _more_said,
+        _less_said,
+        _other_node,
+        _other_key_of_node,
+        _other_key_id,
         _without_reports,
         _report_twice,
         _fact_for_report,

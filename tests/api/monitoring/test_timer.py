@@ -20,6 +20,7 @@ from api.process.clock import SimulatedClock
 from api.settings import Settings, SettingsInvalid
 from ledger.beside import alerts as kept
 from ledger.beside import timer_runs
+from projections import tables
 from tests.http_sink import Sink, http_sink
 from tests.processes import free_port
 from tests.scenes.server import Scene
@@ -236,5 +237,8 @@ def test_a_setting_that_cannot_work_stops_the_start(setting: dict[str, str], tol
 
 
 def value(scene: Scene, name: str) -> float:
+    """The number, with the views at the head of the log: nothing follows it here."""
+    with scene.service.connect() as connection:
+        tables.step_all(connection)
     family = next(each for each in figures.read(scene.service).families if each.name == name)
     return float(family.samples[0].value)

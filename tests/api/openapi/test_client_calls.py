@@ -308,3 +308,31 @@ def test_no_key_is_sent_in_the_clear_unless_the_program_says_so(kind: Any) -> No
         kind(fine, "ts_key")
     kind("http://tallystick.example", "ts_key", allow_http=True)
     kind("http://tallystick.example")
+
+
+def test_no_redirect_is_followed_on_connections_that_would_follow_it() -> None:
+    to_another = httpx.Response(307, headers={"Location": "https://thief.example/v1/accounts"})
+    calls: tuple[Callable[[Client], object], ...] = (
+        lambda one: one.list_accounts(),
+        lambda one: one.close_lease("lease_1", {}),
+        lambda one: list(one.download("/v1/files/1")),
+    )
+    for call in calls:
+        answer, seen = scripted(to_another)
+        http = httpx.Client(
+            base_url="http://server", transport=httpx.MockTransport(answer), follow_redirects=True
+        )
+        with pytest.raises(ApiProblem) as refused:
+            call(Client("", "ts_key", retry=QUICK, http=http))
+        assert refused.value.status == 307
+        assert [request.url.host for request in seen] == ["server"]
+
+
+def test_asyncio_follows_no_redirect_either() -> None:
+    answer, seen = scripted(httpx.Response(307, headers={"Location": "https://thief.example/"}))
+    http = httpx.AsyncClient(
+        base_url="http://server", transport=httpx.MockTransport(answer), follow_redirects=True
+    )
+    with pytest.raises(ApiProblem):
+        asyncio.run(AsyncClient("", "ts_key", retry=QUICK, http=http).list_accounts())
+    assert [request.url.host for request in seen] == ["server"]

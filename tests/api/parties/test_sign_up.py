@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from api.door.unverified import ALLOWED, PAYING, PAYMENTS_MAX
+from api.door.unverified import ALLOWED, PAYMENTS_MAX
 from api.parties.sign_up import SIGN_UPS_AT_ONCE, UNUSED_US, run_unused
 from api.process.clock import SimulatedClock
 from api.rooms import RESOURCES
@@ -91,9 +91,28 @@ def test_who_signs_up_can_read_and_pay_in_and_has_no_credit(open_market: Scene) 
     assert stranger.read(f"{path}/balances")["data"] == []
     assert len(stranger.read("/v1/offers")["data"]) > 0
     paying = {"method": "bank", "amount": {"asset": "CREDIT", "units": "25000000"}}
-    for _ in range(PAYMENTS_MAX):
-        stranger.made(f"{path}/payments", paying)
+    begun = [
+        stranger.post(f"{path}/payments", paying, key=f"pay-{number}").json()["payment_id"]
+        for number in range(PAYMENTS_MAX)
+    ]
+    before = rows(scene)
     assert stranger.post(f"{path}/payments", paying).json()["code"] == "account_unverified"
+    assert rows(scene) == before, "nothing is kept of it"
+    for number, payment_id in enumerate(begun):
+        again = stranger.post(f"{path}/payments", paying, key=f"pay-{number}").json()
+        assert again["payment_id"] == payment_id, "a lost answer is told again"
+
+
+def test_what_an_unverified_account_asks_of_another_leaves_no_row(open_market: Scene) -> None:
+    stranger = signed_up(open_market)
+    other = f"/v1/accounts/{open_market.renter.account_id}"
+    paying = {"method": "bank", "amount": {"asset": "CREDIT", "units": "25000000"}}
+    before = rows(open_market)
+    for path, body in ((f"{other}/payments", paying), (f"{other}/close", {})):
+        answer = stranger.post(path, body)
+        assert (answer.status_code, answer.json()["code"]) == (404, "account_unknown")
+    assert stranger.delete(f"{other}/api-keys/aaaaaaaa").status_code == 404
+    assert rows(open_market) == before
 
 
 def test_an_unverified_account_takes_nothing_that_others_need(open_market: Scene) -> None:
@@ -107,7 +126,7 @@ def test_an_unverified_account_takes_nothing_that_others_need(open_market: Scene
         audiences = operation.access.audiences
         if operation.method == "GET" or "public" in audiences or "key" not in audiences:
             continue
-        if operation.name in ALLOWED | {PAYING} or not operation.access.scopes & PARTY:
+        if operation.name in ALLOWED or not operation.access.scopes & PARTY:
             continue
         path = (
             operation.path.replace("{account_id}", stranger.account_id)
@@ -121,7 +140,7 @@ def test_an_unverified_account_takes_nothing_that_others_need(open_market: Scene
         tried += 1
     assert tried > 100
     assert rows(open_market) == before
-    assert {one.name for room in RESOURCES for one in room.operations} >= ALLOWED | {PAYING}
+    assert {one.name for room in RESOURCES for one in room.operations} >= ALLOWED
 
 
 PARTY = SCOPES_OF["party"]
@@ -167,6 +186,18 @@ def test_a_lost_answer_is_told_to_who_drew_the_nonce_and_to_nobody_else(open_mar
     assert neighbour["key"] != first["key"]
     for weak in ("", "short", "0" * 65, "with space and more of it"):
         assert open_market.anybody.post("/v1/sign-up", {"nonce": weak}).status_code == 422
+
+
+def test_a_lost_answer_is_told_again_when_the_day_and_the_address_are_full(
+    open_market: Scene,
+) -> None:
+    sign_up, anybody = "/v1/sign-up", open_market.anybody
+    made = [anybody.post(sign_up, nonce(one), key=f"sign-up-{one}").json() for one in range(DAY)]
+    for number in range(10, 10 + SIGN_UPS_AT_ONCE):
+        assert anybody.post(sign_up, nonce(number)).status_code == 429
+    for number, first in enumerate(made):
+        again = anybody.post(sign_up, nonce(number), key=f"sign-up-{number}").json()
+        assert (again["account_id"], again["key"]) == (first["account_id"], first["key"])
 
 
 def test_what_was_never_used_is_closed_after_14_days(open_market: Scene) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -12,11 +13,11 @@ from domain.fleet.condition import (
     NodeFailed,
     NodeSetupStated,
     NodeStopped,
+    Phase,
     state_of,
 )
 from domain.fleet.device import DeviceReserved, device_stream
 from domain.fleet.node import (
-    PHASES,
     ActivateNode,
     IssueJoinCode,
     StartMaintenance,
@@ -44,6 +45,7 @@ from tests.domain.scenes.supply import (
 )
 from tests.given import Scene
 
+PHASES = get_args(Phase)
 STOP = StopNode(node_id=NODE, by="mem", at_us=NOON_US)
 ERROR = ReportNodeError(node_id=NODE, error="Xid 79", at_us=NOON_US)
 FAIL = FailNode(node_id=NODE, error="fan broken", by="mem", at_us=NOON_US)
