@@ -28,6 +28,7 @@ import typer
 
 from cli.remote import ApiKey, Remote, Url, credits_of, ppm_of
 from cli.running import live, options, parcels
+from cli.running.folder import MIB
 from cli.running.parcels import Parcel
 from cli.terminal import (
     EXIT_INTERRUPTED,
@@ -57,7 +58,6 @@ USE_SECONDS = 10.0
 """How often the node's reports are asked how busy its GPUs are."""
 BUSY_SECONDS = 5.0
 """How often a GPU is asked for that others have."""
-MIB = 1_048_576
 CHECK_IN_SECONDS = 60
 """How often this machine says that it is still there."""
 PPM = 1_000_000
@@ -139,7 +139,7 @@ def _through(
         run.sign(key)
     told, used_us = run.told(code, wait)
     tell(told, (), as_json=True) if as_json else note(live.bill(told, used_us))
-    return code
+    return code if run.is_back else code or EXIT_NO
 
 
 def _asked(
@@ -232,15 +232,20 @@ class Session:
     lease: dict[str, Any] = field(default_factory=dict)
     is_local: bool = False
     is_left: bool = False  # it goes on without us
+    is_back: bool = True  # what was asked back is, as far as it came
     _key: str = ""
     _is_asked: bool = False  # for the lease, and not refused yet
     _next_seq: int = 0
     _check_in_at: float = 0.0
+    _printed: live.Printed = field(init=False)
     _status: live.StatusLine = field(default_factory=live.StatusLine)
     _watch: live.Watch = field(default_factory=live.Watch)
     _use_at: float = 0.0
     _busy_ppm: int | None = None
     _line_is_open: bool = False  # what the program printed last did not end its line
+
+    def __post_init__(self) -> None:
+        self._printed = live.Printed(self.out)
 
     @property
     def lease_id(self) -> str:
@@ -263,8 +268,14 @@ class Session:
             raise
         finally:
             self._status.clear()
-        if not self.is_left:
+        if self.is_left:
+            return code
+        try:
             self._fetch()
+        except AnswerIsNo as no:
+            # What the program has used is signed and told all the same.
+            self.is_back = False
+            note(f"results did not come back: {str(no).splitlines()[0]}")
         return code
 
     def _through_interrupts(self, command: list[str]) -> int:
@@ -413,10 +424,9 @@ class Session:
         told: Any = self.remote.ask(lambda c: c.read_lease_log(lease_id, from_seq=from_seq))
         for piece in told["data"]:
             self._status.clear()
-            out = self.out if piece["stream"] == "stdout" else sys.stderr
             body = base64.b64decode(piece["body"])
             self._line_is_open = not body.endswith(b"\n")
-            live.show(body, out)
+            self._printed.show(piece["stream"], body)
         self._next_seq = told["next_seq"]
         if told["left_out"] and told["ended"]:
             note(f"{told['left_out']} bytes of what it printed were not kept")

@@ -6413,7 +6413,9 @@ class AsyncClient(AsyncCalls):
     async def add_lease_results(
         self, node_id: str, lease_id: str, body: forms.LeaseResultsRequest
     ) -> forms.ResultsListedAnswer:
-        """Keeps the list of files that the work of a lease left, once."""
+        """Keeps the list of files that the work of a lease left, once. Files that its
+        renter did not.
+        """
         found = await self._call(
             "POST",
             at(

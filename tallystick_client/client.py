@@ -6373,7 +6373,9 @@ class Client(Calls):
     def add_lease_results(
         self, node_id: str, lease_id: str, body: forms.LeaseResultsRequest
     ) -> forms.ResultsListedAnswer:
-        """Keeps the list of files that the work of a lease left, once."""
+        """Keeps the list of files that the work of a lease left, once. Files that its
+        renter did not.
+        """
         found = self._call(
             "POST",
             at(

@@ -149,8 +149,7 @@ def open_gang(body: GangRequest, call: Caller) -> Response:
     gang_id = call.id("gang")
 
     def commands() -> list[Any]:
-        if body.job is not None:
-            workspaces.use(call, body.job.references, call.id("job"))
+        workspaces.use(call, _job_of(body, call)[1])
         return _opening(body, call, gang_id)
 
     def told(after: After) -> AnswerModel:

@@ -379,7 +379,7 @@ def submit_job(body: JobRequest, call: Caller) -> Response:
 
     def commands() -> SubmitJob:
         require_possible(call.service, _first_wish(call, command), call.round())
-        workspaces.use(call, command.references, job_id)
+        workspaces.use(call, command)
         return command
 
     return call.record(commands, told)

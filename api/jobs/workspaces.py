@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -24,14 +24,17 @@ from api.door.operation import Resource
 from api.process.service import Service
 from api.settings import Settings
 from domain.jobs import workspace as rules
+from domain.jobs.job import JobSubmitted, SubmitJob
 from domain.jobs.plan import workspace_of
 from domain.jobs.reasons import JobsReason
-from domain.jobs.workspace import FILES_MAX, PIECE_BYTES, RESULTS_MAX, VARIABLES_MAX
+from domain.jobs.workspace import FILES_MAX, PIECE_BYTES, PIECES_MAX, RESULTS_MAX, VARIABLES_MAX
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
 from ledger.beside import workspaces
 from projections.lease import leases
 from projections.lease.leases import LEASES
+from projections.pools import pools
+from projections.pools.pools import POOLS
 from projections.runner import Connection
 
 resource = Resource("workspaces")
@@ -40,7 +43,6 @@ WRITE = with_scope("renter", "client")
 PROBLEMS = (JobsReason.WORKSPACE_UNKNOWN, JobsReason.WORKSPACE_INCOMPLETE)
 """What refuses a job that names a workspace."""
 MIB = 1_048_576
-PIECES_MAX = 64
 ANSWER_BYTES_MAX = 720_000
 """Of the pieces of one answer, before they are written as text: no answer is longer than 1 MiB."""
 Base64Piece = Annotated[
@@ -103,7 +105,7 @@ class WorkspaceKeptAnswer(AnswerModel):
 class WorkspacePiecesRequest(RequestModel):
     """Pieces of workspaces of yours, base64, of which the server named the hashes as missing."""
 
-    data: Annotated[list[Base64Piece], Field(min_length=1, max_length=PIECES_MAX * 8)]
+    data: Annotated[list[Base64Piece], Field(min_length=1, max_length=PIECES_MAX)]
 
     model_config = with_examples({"data": ["aGVsbG8K"]})
 
@@ -116,7 +118,7 @@ class PiecesKeptAnswer(AnswerModel):
 
 
 class PiecesWantedRequest(RequestModel):
-    sha256: Annotated[list[Hex32], Field(min_length=1, max_length=PIECES_MAX * 8)]
+    sha256: Annotated[list[Hex32], Field(min_length=1, max_length=PIECES_MAX)]
 
     model_config = with_examples({"sha256": ["5a" * 32]})
 
@@ -150,7 +152,7 @@ def add_workspace(body: WorkspaceContentsForm, call: Caller) -> Response:
     settings = call.service.settings
     require_size(settings, found.bytes)
     digest = rules.digest(found)
-    with call.read(LEASES) as view:
+    with call.read(LEASES, POOLS) as view:
         try:
             missing = workspaces.keep(
                 view.connection,
@@ -160,15 +162,10 @@ def add_workspace(body: WorkspaceContentsForm, call: Caller) -> Response:
                 found.pieces(),
                 room(settings),
                 call.now_us,
-                is_open=partial(leases.read_is_open, view.connection),
+                is_open=partial(_is_open, view.connection),
             )
         except workspaces.QuotaReached as full:
-            raise Refused(
-                JobsReason.WORKSPACE_TOO_LARGE,
-                bytes=full.needed,
-                most=full.most,
-                limit="server" if full.of_all else "account",
-            ) from None
+            raise no_room(full) from None
         told = WorkspaceKeptAnswer(workspace_sha256=digest, bytes=found.bytes, missing=missing)
         return call.answer(view, told)
 
@@ -182,22 +179,22 @@ def add_workspace_pieces(body: WorkspacePiecesRequest, call: Caller) -> Response
         return call.answer(view, PiecesKeptAnswer(kept=kept))
 
 
-def use(call: Call, references: Sequence[Any], job_id: str) -> None:
-    """A job is asked for: the workspace that it names is here, all of it, and stays.
+def use(call: Call, job: SubmitJob | JobSubmitted) -> None:
+    """Work of a job is asked for: the workspace that it names is here, all of it, and stays.
 
     Raises Refused: WORKSPACE_UNKNOWN, WORKSPACE_INCOMPLETE.
     """
-    digest = workspace_of(references)
+    digest = workspace_of(job.references)
     if digest is None or re.fullmatch(r"[0-9a-f]{64}", digest) is None:
         return
-    account_id = call.principal.account_id
+    account_id = job.account_id
     with call.service.connection() as connection:
+        workspaces.use(connection, account_id, digest, job.job_id, call.now_us)
         missing = workspaces.missing(connection, account_id, digest)
         if missing is None:
             raise Refused(JobsReason.WORKSPACE_UNKNOWN)
         if missing:
             raise Refused(JobsReason.WORKSPACE_INCOMPLETE, missing=len(missing))
-        workspaces.use(connection, account_id, digest, job_id, call.now_us)
 
 
 def require_size(settings: Settings, size: int) -> None:
@@ -210,6 +207,12 @@ def require_size(settings: Settings, size: int) -> None:
 def room(settings: Settings) -> workspaces.Room:
     """How much may be kept."""
     return workspaces.Room(settings.workspace_account_mib * MIB, settings.workspace_total_mib * MIB)
+
+
+def no_room(full: workspaces.QuotaReached) -> Refused:
+    """What a quota that is reached is answered with."""
+    limit = "server" if full.of_all else "account"
+    return Refused(JobsReason.WORKSPACE_TOO_LARGE, bytes=full.needed, most=full.most, limit=limit)
 
 
 def files_of(files: list[WorkspaceFileForm]) -> tuple[rules.File, ...]:
@@ -239,20 +242,35 @@ def bodies_of(data: list[str]) -> list[bytes]:
     return found
 
 
-def pieces_told(wanted: list[str], found: dict[str, bytes]) -> WorkspacePiecesAnswer:
-    """As many as one answer holds, at least one."""
-    data: list[WorkspacePieceAnswer] = []
+def pieces_told(
+    wanted: list[str], lengths: Mapping[str, int], read: Callable[[list[str]], Mapping[str, bytes]]
+) -> WorkspacePiecesAnswer:
+    """As many of the wanted pieces as one answer holds, at least one. No others are read: 512 of
+    them are 256 MiB.
+    """
+    asked = dict.fromkeys(wanted)
+    fitting: list[str] = []
     left = ANSWER_BYTES_MAX
-    for key, body in found.items():
-        left -= len(body) + 100
-        if left < 0 and data:
+    for key in (one for one in asked if one in lengths):
+        left -= lengths[key] + 100
+        if left < 0 and fitting:
             break
-        data.append(WorkspacePieceAnswer(sha256=key, body=base64.b64encode(body).decode()))
-    unknown = [one for one in dict.fromkeys(wanted) if one not in found]
-    return WorkspacePiecesAnswer(data=data, unknown=unknown)
+        fitting.append(key)
+    found = read(fitting)
+    data = [
+        WorkspacePieceAnswer(sha256=key, body=base64.b64encode(found[key]).decode())
+        for key in fitting
+        if key in found
+    ]
+    return WorkspacePiecesAnswer(data=data, unknown=[one for one in asked if one not in lengths])
 
 
 def run_workspaces(service: Service, connection: Connection, now_us: int) -> int:
     """Forget what was kept for a day and is named by no open work."""
-    service.follow(connection, (LEASES,), service.head(connection))
-    return workspaces.forget(connection, now_us, partial(leases.read_is_open, connection))
+    service.follow(connection, (LEASES, POOLS), service.head(connection))
+    return workspaces.forget(connection, now_us, partial(_is_open, connection))
+
+
+def _is_open(connection: Connection, job_ids: Sequence[str]) -> bool:
+    """Whether one of these jobs has work that is open, or a gang that waits for its first lease."""
+    return leases.read_is_open(connection, job_ids) or pools.read_is_waiting(connection, job_ids)

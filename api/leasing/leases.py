@@ -7,6 +7,7 @@ escrow are recorded together or not at all. Billing starts when the node says th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -381,13 +382,15 @@ async def open_lease(body: LeaseRequest, call: Caller) -> Response:
 
 
 def _workspace_refusal(body: LeaseRequest, call: Call) -> Refused | None:
-    """Why the workspace that a new job names cannot be used; asked beside the matcher's turn, for
-    it asks the database.
+    """Why the workspace that the job names cannot be used; asked beside the matcher's turn, for it
+    asks the database. What else is wrong with the job is told in its turn.
     """
-    try:
-        workspaces.use(call, [] if body.job is None else body.job.references, call.id("job"))
-    except Refused as refused:
-        return refused
+    with suppress(Refused):
+        _, job = _job_of(body, call)
+        try:
+            workspaces.use(call, job)
+        except Refused as refused:
+            return refused
     return None
 
 

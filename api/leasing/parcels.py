@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Response
 from pydantic import Field
 
 from api.door.auth import executors_only, with_scope
-from api.door.call import Call, Caller, View
+from api.door.call import Call, Caller
 from api.door.models import (
     AnswerModel,
     Hex32,
@@ -38,6 +39,7 @@ from api.jobs.workspaces import (
     WorkspacePiecesRequest,
     bodies_of,
     files_of,
+    no_room,
     pieces_told,
     require_size,
     room,
@@ -49,7 +51,7 @@ from domain.fleet.reasons import FleetReason
 from domain.jobs.job import job_stream
 from domain.jobs.plan import workspace_of
 from domain.jobs.reasons import JobsReason
-from domain.jobs.workspace import DOCUMENT_BYTES_MAX, pieces_of
+from domain.jobs.workspace import DOCUMENT_BYTES_MAX, File, is_below, pieces_of
 from domain.lease.lease import Lease, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.refusal import Refused
@@ -118,8 +120,10 @@ def read_workspace_pieces(
     """Returns pieces of the files of a lease's work, for the executor that starts it."""
     account_id, digest = _named(call, node_id, lease_id)
     with call.read() as view:
-        found = workspaces.pieces(view.connection, account_id, digest, body.sha256)
-        return call.answer(view, pieces_told(body.sha256, found))
+        of_it = (view.connection, account_id, digest)
+        lengths = workspaces.lengths(*of_it, body.sha256)
+        told = pieces_told(body.sha256, lengths, partial(workspaces.pieces, *of_it))
+        return call.answer(view, told)
 
 
 def _named(call: Call, node_id: str, lease_id: str) -> tuple[str, str]:
@@ -130,6 +134,13 @@ def _named(call: Call, node_id: str, lease_id: str) -> tuple[str, str]:
     lease = _of_executor(call, node_id, lease_id)
     if lease.closed is not None:
         raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
+    return _workspace(call, lease, lease_id)
+
+
+def _workspace(call: Call, lease: Lease, lease_id: str) -> tuple[str, str]:
+    """Account and digest of the workspace that the job of a lease names. Raises Refused:
+    WORKSPACE_UNKNOWN: it names none.
+    """
     assert lease.requested is not None
     job = call.service.ledger.market.state_of(job_stream(lease.requested.job_id)).submitted
     assert job is not None
@@ -231,6 +242,7 @@ class LeaseResultsAnswer(ResultsListedAnswer):
     problems=[
         *_LEASE,
         FleetReason.LEASE_STATE,
+        JobsReason.WORKSPACE_UNKNOWN,
         JobsReason.WORKSPACE_INVALID,
         JobsReason.WORKSPACE_TOO_LARGE,
     ],
@@ -238,23 +250,32 @@ class LeaseResultsAnswer(ResultsListedAnswer):
 def add_lease_results(
     node_id: NodeInPath, lease_id: LeaseInPath, body: LeaseResultsRequest, call: Caller
 ) -> Response:
-    """Keeps the list of files that the work of a lease left, once."""
+    """Keeps the list of files that the work of a lease left, once. Files that its renter did not
+    ask back are refused.
+    """
     lease = _of_executor(call, node_id, lease_id)
     _require_kept(call, lease, lease_id)
     files = files_of(body.files)
-    size = sum(one.size for one in files)
-    require_size(call.service.settings, size)
+    require_size(call.service.settings, sum(one.size for one in files))
+    workspace = _workspace(call, lease, lease_id)
     assert lease.requested is not None
-    account_id = lease.requested.account_id
     document = json.dumps([one.model_dump() for one in body.files], separators=(",", ":")).encode()
     if len(document) > DOCUMENT_BYTES_MAX:
         raise Refused(JobsReason.WORKSPACE_INVALID, rule="a shorter list of files")
     with call.read() as view:
-        if lease_parcels.results_of(view.connection, lease_id) is None:
-            _require_room(call, view, account_id, size)
-        missing = lease_parcels.list_results(
-            view.connection, lease_id, account_id, document, pieces_of(files), call.now_us
-        )
+        _require_asked(workspaces.document_of(view.connection, *workspace), files)
+        try:
+            missing = lease_parcels.list_results(
+                view.connection,
+                lease_id,
+                lease.requested.account_id,
+                document,
+                pieces_of(files),
+                room(call.service.settings),
+                call.now_us,
+            )
+        except workspaces.QuotaReached as full:
+            raise no_room(full) from None
         return call.answer(view, ResultsListedAnswer(lease_id=lease_id, missing=missing))
 
 
@@ -276,15 +297,18 @@ def add_result_pieces(
         return call.answer(view, PiecesKeptAnswer(kept=kept))
 
 
-def _require_room(call: Call, view: View, account_id: str, size: int) -> None:
-    """Results have room of their own, as much as folders. Raises Refused: WORKSPACE_TOO_LARGE."""
-    most, used = room(call.service.settings), lease_parcels.used_by(view.connection, account_id)
-    for limit, has, may in (
-        ("account", used[0], most.of_account),
-        ("server", used[1], most.of_all),
-    ):
-        if has + size > may:
-            raise Refused(JobsReason.WORKSPACE_TOO_LARGE, bytes=has + size, most=may, limit=limit)
+def _require_asked(document: bytes | None, files: tuple[File, ...]) -> None:
+    """A node fills the renter's room with nothing else than what the workspace asks back. Work that
+    ran for a day may have outlived its workspace's list: then nothing is held against it.
+
+    Raises Refused: WORKSPACE_INVALID.
+    """
+    if document is None:
+        return
+    asked = tuple(json.loads(document)["results"])
+    for one in files:
+        if not is_below(one.path, asked):
+            raise Refused(JobsReason.WORKSPACE_INVALID, rule="files that the renter asked back")
 
 
 def _require_kept(call: Call, lease: Lease, lease_id: str) -> None:
@@ -325,8 +349,9 @@ def read_result_pieces(lease_id: LeaseInPath, body: PiecesWantedRequest, call: C
     """Returns pieces of the files that the work of a lease left, for its renter."""
     _of_renter(call, lease_id)
     with call.read() as view:
-        found = lease_parcels.pieces(view.connection, lease_id, body.sha256)
-        return call.answer(view, pieces_told(body.sha256, found))
+        lengths = lease_parcels.lengths(view.connection, lease_id, body.sha256)
+        read = partial(lease_parcels.pieces, view.connection, lease_id)
+        return call.answer(view, pieces_told(body.sha256, lengths, read))
 
 
 def run_lease_parcels(service: Service, connection: Connection, now_us: int) -> int:

@@ -20,7 +20,7 @@ from domain.jobs.workspace import FILES_MAX, PIECE_BYTES, File, path_rule
 
 IGNORE_FILE = ".tallystickignore"
 DEFAULTS = (
-    ".git/",
+    ".git",
     ".hg/",
     ".svn/",
     ".venv/",
@@ -33,8 +33,15 @@ DEFAULTS = (
     ".ssh/",
     ".gnupg/",
     ".aws/",
+    ".kube/",
+    ".docker/",
     ".env",
+    ".env.*",
+    ".envrc",
     ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
     ".DS_Store",
 )
 """What no program needs on a node, or what holds secrets: the node's owner could read them."""
@@ -69,7 +76,7 @@ def scan(root: Path, size_max: int, counted: Counted = lambda _done, _of: None) 
     that nobody means: a whole home, a whole machine.
     """
     root = root.resolve()
-    if root in (Path("/"), Path.home().resolve()):
+    if Path.home().resolve().is_relative_to(root):
         raise InputUnusable(
             f"{root} would travel as a whole: change into the folder of your program, or say"
             " --no-files"

@@ -7,6 +7,7 @@ signed reports say, and it is final when the lease is settled.
 from __future__ import annotations
 
 import base64
+import codecs
 import re
 import shutil
 import sys
@@ -165,13 +166,11 @@ def follow_log(remote: Remote, lease_id: str, out: TextIO, *, follows: bool) -> 
     """Print what the work of a lease printed, and with `follows` what it prints until it ends; its
     exit code where that is known. Raises AnswerIsNo.
     """
-    from_seq = 0
+    from_seq, printed = 0, Printed(out)
     while True:
         told: Any = remote.ask(partial(_log_page, lease_id, from_seq))
         for piece in told["data"]:
-            show(
-                base64.b64decode(piece["body"]), out if piece["stream"] == "stdout" else sys.stderr
-            )
+            printed.show(piece["stream"], base64.b64decode(piece["body"]))
         from_seq = told["next_seq"]
         if told["data"]:
             continue
@@ -189,28 +188,43 @@ def _log_page(lease_id: str, from_seq: int, client: Client) -> Any:
 
 # --- terminal ------------------------------------------------------------------------------------
 
-_SAFE = re.compile(rb"\x1b\[[0-9;]{0,16}[mK]|[\r\n\t\b]")
-_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+_SAFE = re.compile(r"\x1b\[[0-9;]{0,16}[mK]|[\r\n\t\b]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""With those of the second half: a terminal that reads UTF-8 takes U+009B for ESC [."""
 
 
-def show(body: bytes, out: TextIO) -> None:
-    """What the program printed, byte for byte. In a terminal only colours and line control work:
-    the rest could type on the renter's behalf.
+@dataclass
+class Printed:
+    """What a program printed on its two streams and the executor noted, in pieces that may end in
+    the middle of a character.
     """
-    shown = harmless(body) if out.isatty() else body
-    raw = getattr(out, "buffer", None)
-    if raw is None:
-        out.write(shown.decode(errors="replace"))
-    else:
+
+    out: TextIO
+    _decoders: dict[str, codecs.IncrementalDecoder] = field(default_factory=dict)
+
+    def show(self, stream: str, body: bytes) -> None:
+        """Byte for byte. In a terminal only colours and line control work: the rest could type on
+        the renter's behalf.
+        """
+        out = self.out if stream == "stdout" else sys.stderr
+        if out.isatty():
+            decoder = self._decoders.setdefault(
+                stream, codecs.getincrementaldecoder("utf-8")("replace")
+            )
+            body = harmless(decoder.decode(body)).encode(out.encoding or "utf-8", "replace")
+        raw = getattr(out, "buffer", None)
+        if raw is None:
+            out.write(body.decode(errors="replace"))
+        else:
+            out.flush()
+            raw.write(body)
         out.flush()
-        raw.write(shown)
-    out.flush()
 
 
-def harmless(body: bytes) -> bytes:
+def harmless(text: str) -> str:
     """Control characters made visible, but for colours, ends of lines, tabs and backspaces."""
     shown, place = [], 0
-    for found in _SAFE.finditer(body):
-        shown += [_CONTROL.sub(b"?", body[place : found.start()]), found[0]]
+    for found in _SAFE.finditer(text):
+        shown += [_CONTROL.sub("?", text[place : found.start()]), found[0]]
         place = found.end()
-    return b"".join([*shown, _CONTROL.sub(b"?", body[place:])])
+    return "".join([*shown, _CONTROL.sub("?", text[place:])])

@@ -61,8 +61,8 @@ Secret = Annotated[
     typer.Option(
         "--secret",
         metavar="NAME[=VALUE]",
-        help="Variable that only the node's executor can read: sealed, never in a log or a list."
-        " Without a value: the one of this shell.",
+        help="Variable sealed for the node's executor, never in a log or a list. Without a value:"
+        " the one of this shell, which the list of this machine's processes does not show.",
     ),
 ]
 Image = Annotated[
@@ -148,7 +148,7 @@ def _results(get: list[str] | None) -> tuple[str, ...]:
     paths = tuple(dict.fromkeys(one.removeprefix("./").rstrip("/") for one in get or []))
     for path in paths:
         broken = path_rule(path)
-        if broken is not None or ".git" in path.split("/"):
+        if broken is not None or ".git" in path.casefold().split("/"):
             rule = broken or "a path outside of .git"
             raise InputUnusable(f"--get {path!r}: {rule}, like out or out/model.bin")
     if len(paths) > RESULTS_MAX:

@@ -27,13 +27,11 @@ from cli.remote import Remote
 from cli.running.folder import Scanned
 from cli.terminal import AnswerIsNo, InputUnusable, Progress, note
 from domain.jobs import workspace as rules
-from domain.jobs.workspace import PIECE_BYTES, File, Workspace
+from domain.jobs.workspace import PIECE_BYTES, PIECES_MAX, File, Workspace
 
 if TYPE_CHECKING:
     from tallystick_client import Client
 
-BATCH_BYTES_MAX = 700_000
-BATCH_MAX = 500
 RESULT_SECONDS_MAX = 300
 LOOK_SECONDS = 0.5
 
@@ -77,10 +75,11 @@ def send(remote: Remote, parcel: Parcel, step: Progress) -> str:
     told: Any = remote.ask(lambda c: c.add_workspace(body))
     if told["workspace_sha256"] != rules.digest(workspace):
         raise AnswerIsNo("the server read another list of files than this one")
-    missing = list(told["missing"])
+    lengths = workspace.pieces()
+    missing = [one for one in told["missing"] if one in lengths]
     if parcel.folder is not None:
         _send_pieces(remote, parcel.folder, missing, step)
-        files, size = len(workspace.files), sum(workspace.pieces()[one] for one in missing)
+        files, size = len(workspace.files), sum(lengths[one] for one in missing)
         count = "1 file" if files == 1 else f"{files:,} files"
         note(f"the node gets {count} of {parcel.folder.root}; {size:,} bytes were sent")
         for line in parcel.folder.left_out[:10]:
@@ -89,24 +88,17 @@ def send(remote: Remote, parcel: Parcel, step: Progress) -> str:
 
 
 def _send_pieces(remote: Remote, folder: Scanned, missing: list[str], step: Progress) -> None:
-    batch: list[str] = []
-    size = 0
-    for number, key in enumerate(missing, 1):
-        body = folder.piece(key)
-        if batch and (size + len(body) > BATCH_BYTES_MAX or len(batch) >= BATCH_MAX):
-            _send_batch(remote, batch)
-            batch, size = [], 0
-        batch.append(base64.b64encode(body).decode())
-        size += len(body)
-        step("sending files", number, len(missing))
-    if batch:
-        _send_batch(remote, batch)
+    sent = 0
+    for batch in rules.batches(folder.piece(key) for key in missing):
+        told: Any = remote.ask(partial(_send_batch, batch))
+        if told["kept"] != len(batch):
+            raise AnswerIsNo("the server did not keep all files: run the command again")
+        sent += len(batch)
+        step("sending files", sent, len(missing))
 
 
-def _send_batch(remote: Remote, batch: list[str]) -> None:
-    told = remote.ask(lambda c: c.add_workspace_pieces({"data": batch}))
-    if told["kept"] != len(batch):
-        raise AnswerIsNo("the server did not keep all files: run the command again")
+def _send_batch(batch: list[bytes], client: Client) -> Any:
+    return client.add_workspace_pieces({"data": [base64.b64encode(one).decode() for one in batch]})
 
 
 def send_secrets(remote: Remote, lease_id: str, values: Mapping[str, str]) -> None:
@@ -154,13 +146,15 @@ def fetch(
     if files is None:
         return None
     for one in files:
-        if not rules.is_below(one.path, asked) or ".git" in one.path.split("/"):
+        # On some disks .GIT is .git.
+        if not rules.is_below(one.path, asked) or ".git" in one.path.casefold().split("/"):
             raise AnswerIsNo(f"the node sent {one.path!r}, which was not asked for")
     if sum(one.size for one in files) > size_max:
         raise AnswerIsNo(f"what came back is larger than --size-max: {lease_id} keeps it for a day")
+    bodies = Bodies(remote, lease_id, list(rules.pieces_of(files)))
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return sum(_take(remote, lease_id, handle, one) for one in files)
+        return sum(_take(handle, one, bodies) for one in files)
     finally:
         os.close(handle)
 
@@ -182,21 +176,21 @@ def _listed(remote: Remote, lease_id: str) -> tuple[File, ...] | None:
         raise AnswerIsNo(f"the node sent a list of files that cannot be used: {invalid}") from None
 
 
-def _take(remote: Remote, lease_id: str, root: int, one: File) -> bool:
+def _take(root: int, one: File, bodies: Bodies) -> bool:
     """Write one file, unless it is here as it is. Raises AnswerIsNo, OSError."""
     *above, name = one.path.split("/")
     folder = _entered(root, above)
     try:
         if _is_here(folder, name, one):
             return False
-        temporary = f".{name[:200]}.{secrets.token_hex(4)}"
+        temporary = f".{name[:60]}.{secrets.token_hex(4)}"  # at most 255 bytes, as a name may have
         mode = 0o777 if one.is_program else 0o666
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         handle = os.open(temporary, flags, mode, dir_fd=folder)
         try:
             with os.fdopen(handle, "wb") as file:
                 for key, length in _lengths(one):
-                    file.write(_piece(remote, lease_id, key, length))
+                    file.write(bodies.piece(key, length))
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(FileNotFoundError):
@@ -244,14 +238,29 @@ def _lengths(one: File) -> list[tuple[str, int]]:
     return found
 
 
-def _piece(remote: Remote, lease_id: str, key: str, length: int) -> bytes:
-    told: Any = remote.ask(partial(_asked_piece, lease_id, key))
-    for one in told["data"]:
-        body = base64.b64decode(one["body"])
-        if one["sha256"] == key and len(body) == length and sha256(body).hexdigest() == key:
-            return body
-    raise AnswerIsNo("a file that came back is not the one that the node named")
+@dataclass
+class Bodies:
+    """The pieces of a lease's results, in the order in which they are written: with one that is
+    wanted come those after it, as many as one answer holds.
+    """
+
+    remote: Remote
+    lease_id: str
+    order: list[str]
+    _held: dict[str, bytes] = field(default_factory=dict)
+
+    def piece(self, key: str, length: int) -> bytes:
+        """Raises AnswerIsNo."""
+        if key not in self._held:
+            at = self.order.index(key)
+            wanted = self.order[at : at + PIECES_MAX]
+            told: Any = self.remote.ask(partial(_asked_pieces, self.lease_id, wanted))
+            self._held = {one["sha256"]: base64.b64decode(one["body"]) for one in told["data"]}
+        body = self._held.get(key, b"")
+        if len(body) != length or sha256(body).hexdigest() != key:
+            raise AnswerIsNo("a file that came back is not the one that the node named")
+        return body
 
 
-def _asked_piece(lease_id: str, key: str, client: Client) -> Any:
-    return client.read_result_pieces(lease_id, {"sha256": [key]})
+def _asked_pieces(lease_id: str, wanted: list[str], client: Client) -> Any:
+    return client.read_result_pieces(lease_id, {"sha256": wanted})

@@ -13,13 +13,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
 PIECE_BYTES = 524_288
+PIECES_MAX = 512
+BATCH_BYTES_MAX = 700_000
+"""So many pieces, and so many bytes of them, travel in one request."""
 FILES_MAX = 5_000
+FOLDERS_MAX = 10_000
+"""Folders that files lie in: a path alone can name five hundred, and each takes room on a disk."""
 DOCUMENT_BYTES_MAX = 700_000
 """One request carries it, and one answer carries it and the sealed variables to the node."""
 FILE_BYTES_MAX = 2**40
@@ -85,6 +90,20 @@ def pieces_of(files: tuple[File, ...]) -> dict[str, int]:
     return found
 
 
+def batches(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Pieces, as many together as one request carries."""
+    batch: list[bytes] = []
+    size = 0
+    for body in bodies:
+        if batch and (size + len(body) > BATCH_BYTES_MAX or len(batch) == PIECES_MAX):
+            yield batch
+            batch, size = [], 0
+        batch.append(body)
+        size += len(body)
+    if batch:
+        yield batch
+
+
 def count_of_pieces(size: int) -> int:
     """How many pieces a file of so many bytes has; an empty one has none."""
     return -(-size // PIECE_BYTES)
@@ -144,15 +163,21 @@ def read_files(told: Any) -> tuple[File, ...]:
     paths = {one.path for one in files}
     if len(paths) != len(files):
         raise WorkspaceInvalid("files: each path once")
-    for path in paths:
-        parts = path.split("/")
-        above = next(
-            (up for up in ("/".join(parts[:n]) for n in range(1, len(parts))) if up in paths), None
-        )
-        if above is not None:
-            raise WorkspaceInvalid(f"files: {above} is a file and a folder")
+    both = folders_of(files) & paths
+    if both:
+        raise WorkspaceInvalid(f"files: {min(both)} is a file and a folder")
     pieces_of(files)
     return files
+
+
+def folders_of(files: tuple[File, ...]) -> set[str]:
+    """Every folder that one of these files lies in. Raises WorkspaceInvalid: too many."""
+    found: set[str] = set()
+    for one in files:
+        found.update(one.path[:at] for at, letter in enumerate(one.path) if letter == "/")
+        if len(found) > FOLDERS_MAX:
+            raise WorkspaceInvalid(f"files: they lie in at most {FOLDERS_MAX} folders")
+    return found
 
 
 def path_rule(path: str) -> str | None:

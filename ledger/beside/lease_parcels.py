@@ -2,6 +2,8 @@
 
     a result's piece is kept  =>  its bytes have its SHA-256, and the lease's results name it
     bytes that the results of a lease name <= the most of one workspace
+    bytes that the results of an account name, and of their lists, <= its quota;  of all together
+        <= the server's
 
 Not facts. Sealed variables go as soon as the work has begun, results a day after they came.
 """
@@ -14,10 +16,13 @@ from typing import Any
 
 import psycopg
 
+from ledger.beside.workspaces import QuotaReached, Room, hashes
+
 Connection = psycopg.Connection[Any]
 
 KEPT_US = 86_400_000_000
 FORGOTTEN_MAX = 1_000
+_LOCK = "SELECT pg_advisory_xact_lock(7418530018)"
 
 _SEAL = """
     INSERT INTO lease_secret VALUES (%s, %s, %s) ON CONFLICT (lease_id) DO NOTHING
@@ -37,10 +42,11 @@ _FILL = """
     UPDATE lease_result_piece SET body = %(body)s
     WHERE lease_id = %(lease)s AND sha256 = %(id)s AND bytes = %(bytes)s AND body IS NULL
 """
-_PIECES = """
-    SELECT sha256, body FROM lease_result_piece
-    WHERE lease_id = %s AND sha256 = ANY(%s) AND body IS NOT NULL
+_HERE = """
+    FROM lease_result_piece WHERE lease_id = %s AND sha256 = ANY(%s) AND body IS NOT NULL
 """
+_LENGTHS = "SELECT sha256, bytes" + _HERE
+_PIECES = "SELECT sha256, body" + _HERE
 _USED = """
     SELECT coalesce(sum(bytes) FILTER (WHERE account_id = %s), 0)::bigint,
         coalesce(sum(bytes), 0)::bigint FROM lease_result
@@ -77,29 +83,38 @@ def unseal(connection: Connection, lease_ids: Collection[str]) -> int:
     return deleted.rowcount
 
 
-def used_by(connection: Connection, account_id: str) -> tuple[int, int]:
-    """Bytes that results of the account's leases name, and those of all accounts."""
-    row = connection.execute(_USED, (account_id,)).fetchone()
-    assert row is not None
-    return int(row[0]), int(row[1])
-
-
 def list_results(
     connection: Connection,
     lease_id: str,
     account_id: str,
     document: bytes,
     pieces: Mapping[str, int],
+    room: Room,
     now_us: int,
 ) -> list[str]:
-    """Keep the list of what came of a lease, once; the pieces that are to be sent, as hex."""
+    """Keep the list of what came of a lease, once; the pieces that are to be sent, as hex. Raises
+    QuotaReached.
+    """
     with connection.transaction():
-        size = sum(pieces.values())
+        connection.execute(_LOCK)
+        size = len(document) + sum(pieces.values())
         listed = connection.execute(_LIST, (lease_id, account_id, document, size, now_us))
         if listed.rowcount:
-            named = [bytes.fromhex(one) for one in pieces]
-            connection.execute(_NAME, (lease_id, named, list(pieces.values())))
+            told = (lease_id, hashes(pieces), list(pieces.values()))
+            connection.execute(_NAME, told)
+            _require_room(connection, account_id, room)
         return missing(connection, lease_id)
+
+
+def _require_room(connection: Connection, account_id: str, room: Room) -> None:
+    """Results have room of their own, as much as folders. Raises QuotaReached."""
+    row = connection.execute(_USED, (account_id,)).fetchone()
+    assert row is not None
+    of_account, of_all = row
+    if of_account > room.of_account:
+        raise QuotaReached(of_account, room.of_account, of_all=False)
+    if of_all > room.of_all:
+        raise QuotaReached(of_all, room.of_all, of_all=True)
 
 
 def missing(connection: Connection, lease_id: str) -> list[str]:
@@ -124,10 +139,15 @@ def results_of(connection: Connection, lease_id: str) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
+def lengths(connection: Connection, lease_id: str, wanted: Collection[str]) -> dict[str, int]:
+    """Those of the wanted pieces that came of this lease: the bytes of each."""
+    rows = connection.execute(_LENGTHS, (lease_id, hashes(wanted))).fetchall()
+    return {bytes(key).hex(): length for key, length in rows}
+
+
 def pieces(connection: Connection, lease_id: str, wanted: Collection[str]) -> dict[str, bytes]:
     """Those of the wanted pieces that came of this lease, by their hash."""
-    named = [bytes.fromhex(one) for one in wanted]
-    rows = connection.execute(_PIECES, (lease_id, named)).fetchall()
+    rows = connection.execute(_PIECES, (lease_id, hashes(wanted))).fetchall()
     return {bytes(key).hex(): bytes(body) for key, body in rows}
 
 

@@ -1,7 +1,7 @@
 """Folders that travel to nodes with work, in pieces by content, for each account its own.
 
     a piece is found by (account, SHA-256)       its hash opens nothing of another account
-    bytes named by an account <= its quota;  of all accounts together <= the server's
+    bytes named by an account, and of its lists, <= its quota;  of all together <= the server's
     a piece is kept  =>  its bytes have its SHA-256, and a workspace of the account names it
 
 Not facts: nothing is charged or decided by what a folder holds. A workspace goes a day after it was
@@ -47,8 +47,16 @@ _MISSING = """
         ON p.account_id = workspace_part.account_id AND p.sha256 = piece
     WHERE workspace_part.account_id = %s AND workspace = %s AND body IS NULL ORDER BY p.sha256
 """
-_USED = "SELECT coalesce(sum(bytes), 0)::bigint FROM workspace_piece WHERE account_id = %s"
-_USED_BY_ALL = "SELECT coalesce(sum(bytes), 0)::bigint FROM workspace_piece"
+_USED = """
+    SELECT (SELECT coalesce(sum(bytes), 0) FROM workspace_piece WHERE account_id = %(account)s)
+        + (SELECT coalesce(sum(octet_length(document)), 0) FROM workspace
+            WHERE account_id = %(account)s)
+"""
+_USED_BY_ALL = """
+    SELECT (SELECT coalesce(sum(bytes), 0) FROM workspace_piece)
+        + (SELECT coalesce(sum(octet_length(document)), 0) FROM workspace)
+"""
+"""Lists count too: a list of five thousand empty files has no byte of a piece."""
 _FILL = """
     UPDATE workspace_piece SET body = %(body)s
     WHERE account_id = %(account)s AND sha256 = %(id)s AND bytes = %(bytes)s AND body IS NULL
@@ -61,22 +69,23 @@ _OLD = """
 """
 _JOBS = "SELECT job_id FROM workspace_job WHERE account_id = %s AND workspace = %s"
 _STAYS = """
-    UPDATE workspace SET at_us = greatest(at_us, %(at)s)
-    WHERE account_id = %(account)s AND sha256 = %(id)s
+    UPDATE workspace SET at_us = greatest(at_us, %s) WHERE account_id = %s AND sha256 = %s
 """
-"""So that those in use do not stand in front of the others for ever."""
-_DROP = "DELETE FROM workspace WHERE account_id = %s AND sha256 = %s"
+_DROP = "DELETE FROM workspace WHERE account_id = %s AND sha256 = %s AND at_us <= %s"
+"""Unless new work has named it since it was found old."""
 _DROP_PIECES = """
     DELETE FROM workspace_piece p WHERE (%(account)s::text IS NULL OR p.account_id = %(account)s)
         AND NOT EXISTS (SELECT FROM workspace_part w
             WHERE w.account_id = p.account_id AND w.piece = p.sha256)
 """
-_PIECES = """
-    SELECT p.sha256, p.body FROM workspace_part JOIN workspace_piece p
+_OF_WORKSPACE = """
+    FROM workspace_part JOIN workspace_piece p
         ON p.account_id = workspace_part.account_id AND p.sha256 = piece
     WHERE workspace_part.account_id = %s AND workspace = %s AND p.sha256 = ANY(%s)
         AND body IS NOT NULL
 """
+_LENGTHS = "SELECT p.sha256, p.bytes" + _OF_WORKSPACE
+_PIECES = "SELECT p.sha256, p.body" + _OF_WORKSPACE
 
 
 class QuotaReached(Exception):
@@ -110,13 +119,12 @@ def keep(
 
     What the account kept earlier and no open work names makes room. Raises QuotaReached.
     """
-    named = [bytes.fromhex(one) for one in pieces]
     told = {
         "account": account_id,
         "id": bytes.fromhex(digest),
         "document": document,
         "now": now_us,
-        "pieces": named,
+        "pieces": hashes(pieces),
         "lengths": list(pieces.values()),
     }
     with connection.transaction():
@@ -125,19 +133,17 @@ def keep(
         connection.execute(_NAME, told)
         connection.execute(_JOIN, told)
         _make_room(connection, account_id, room, now_us, is_open)
-        return [
-            bytes(one).hex() for (one,) in connection.execute(_MISSING, _key(account_id, digest))
-        ]
+        return _missing(connection, account_id, digest)
 
 
 def _make_room(
     connection: Connection, account_id: str, room: Room, now_us: int, is_open: IsOpen
 ) -> None:
     """The account's oldest workspaces go until what it names fits. Raises QuotaReached."""
-    used = _number(connection, _USED, account_id)
+    used = _number(connection, _USED, account=account_id)
     if used > room.of_account:
-        _forget(connection, now_us - FRESH_US, is_open, account_id)
-        used = _number(connection, _USED, account_id)
+        _forget(connection, now_us - FRESH_US, now_us, is_open, account_id)
+        used = _number(connection, _USED, account=account_id)
     if used > room.of_account:
         raise QuotaReached(used, room.of_account, of_all=False)
     used = _number(connection, _USED_BY_ALL)
@@ -171,15 +177,14 @@ def _missing(connection: Connection, account_id: str, digest: str) -> list[str]:
 
 
 def use(connection: Connection, account_id: str, digest: str, job_id: str, now_us: int) -> None:
-    """A job names it: it is kept from now on, and while the job has open work."""
+    """A job names it: it is kept from now on, and while the job has open work. Which of its pieces
+    are here is asked after this, when it does not go any more.
+    """
+    connection.execute(_STAYS, (now_us, *_key(account_id, digest)))
     connection.execute(
         """INSERT INTO workspace_job SELECT account_id, sha256, %s FROM workspace
             WHERE account_id = %s AND sha256 = %s ON CONFLICT DO NOTHING""",
         (job_id, *_key(account_id, digest)),
-    )
-    connection.execute(
-        "UPDATE workspace SET at_us = greatest(at_us, %s) WHERE account_id = %s AND sha256 = %s",
-        (now_us, *_key(account_id, digest)),
     )
 
 
@@ -192,31 +197,45 @@ def document_of(connection: Connection, account_id: str, digest: str) -> bytes |
     return None if row is None else bytes(row[0])
 
 
+def lengths(
+    connection: Connection, account_id: str, digest: str, wanted: Collection[str]
+) -> dict[str, int]:
+    """Those of the wanted pieces that this workspace of this account has: the bytes of each."""
+    rows = connection.execute(_LENGTHS, (*_key(account_id, digest), hashes(wanted))).fetchall()
+    return {bytes(key).hex(): length for key, length in rows}
+
+
 def pieces(
     connection: Connection, account_id: str, digest: str, wanted: Collection[str]
 ) -> dict[str, bytes]:
     """Those of the wanted pieces that this workspace of this account has, by their hash."""
-    named = [bytes.fromhex(one) for one in wanted]
-    rows = connection.execute(_PIECES, (*_key(account_id, digest), named)).fetchall()
+    rows = connection.execute(_PIECES, (*_key(account_id, digest), hashes(wanted))).fetchall()
     return {bytes(key).hex(): bytes(body) for key, body in rows}
+
+
+def hashes(told: Iterable[str]) -> list[bytes]:
+    """From hex."""
+    return [bytes.fromhex(one) for one in told]
 
 
 def forget(connection: Connection, now_us: int, is_open: IsOpen) -> int:
     """Delete what was last kept or named a day ago and has no open work; how many workspaces."""
     with connection.transaction():
         connection.execute(_LOCK)
-        return _forget(connection, now_us - KEPT_US, is_open, None)
+        return _forget(connection, now_us - KEPT_US, now_us, is_open, None)
 
 
-def _forget(connection: Connection, before_us: int, is_open: IsOpen, account_id: str | None) -> int:
+def _forget(
+    connection: Connection, before_us: int, now_us: int, is_open: IsOpen, account_id: str | None
+) -> int:
     told = {"before": before_us, "account": account_id, "limit": FORGOTTEN_MAX}
     gone = 0
     for owner, key in connection.execute(_OLD, told).fetchall():
         jobs = connection.execute(_JOBS, (owner, key)).fetchall()
         if is_open([str(job_id) for (job_id,) in jobs]):
-            connection.execute(_STAYS, {"account": owner, "id": key, "at": before_us + FRESH_US})
+            connection.execute(_STAYS, (now_us, owner, key))
         else:
-            gone += connection.execute(_DROP, (owner, key)).rowcount
+            gone += connection.execute(_DROP, (owner, key, before_us)).rowcount
     if gone:
         connection.execute(_DROP_PIECES, {"account": account_id})
     return gone
@@ -226,7 +245,7 @@ def _key(account_id: str, digest: str) -> tuple[str, bytes]:
     return account_id, bytes.fromhex(digest)
 
 
-def _number(connection: Connection, query: Any, *told: Any) -> int:
+def _number(connection: Connection, query: Any, **told: Any) -> int:
     row = connection.execute(query, told).fetchone()
     assert row is not None
     return int(row[0])

@@ -20,7 +20,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ from node_reporter.executor.work import (
     share_variables,
 )
 from node_reporter.reports.client import Unreachable
+from node_reporter.terminal import printable
 
 Apart = Callable[[], AbstractContextManager[ExecutorClient]]
 """Makes a client with a connection of its own, and lets go of it."""
@@ -344,11 +345,11 @@ class Executor:
         assert job.bringing is not None
         if not job.bringing.is_done:
             return
-        job.brought = job.bringing.brought
-        if job.brought is None:
-            why = job.bringing.error
+        job.brought, is_stopped = job.bringing.brought, job.bringing.is_stopped
+        if job.brought is None or is_stopped:
             self._clean(job)
-            self._decline(job.start, f"its files did not come: {why}")
+            if not is_stopped:
+                self._decline(job.start, f"its files did not come: {job.bringing.error}")
             return
         job.bringing = None
         self._begin_or_decline(job)
@@ -407,6 +408,8 @@ class Executor:
         notes = () if job.brought is None else job.brought.notes
         for line in (*notes, *_not_there(job)):
             job.log.note(line)
+        if job.brought is not None:  # the job has its secrets now, and we keep none
+            job.brought = replace(job.brought, variables={})
         self._tell(f"{start.lease_id} started by {job.runner.name}")
 
     def _variables(self, job: Job) -> dict[str, str]:
@@ -456,7 +459,9 @@ class Executor:
         """Give the lease back: it ends uncharged, close code 10006, and the renter reads why."""
         self._tell(f"{start.lease_id} declined: {why}")
         try:
-            self._client.send_log(start.lease_id, 0, [("note", f"declined: {why}\n".encode())], 0)
+            self._client.send_log(
+                start.lease_id, 0, [("note", f"declined: {printable(why)}\n".encode())], 0
+            )
             said = self._client.tell(start.lease_id, "decline", {})
         except Unreachable:
             return
@@ -507,7 +512,8 @@ class Executor:
         if job.returning is None:
             owner = os.geteuid() if self._user is None else self._user.uid
             lease_id, folder = job.start.lease_id, job.folder / "work"
-            job.returning = Returning(self._apart, lease_id, folder, wanted, owner)
+            most = self._allowed.limits.folder_bytes
+            job.returning = Returning(self._apart, lease_id, folder, wanted, owner, most)
             job.returning.start()
             return False
         if not job.returning.is_done:
@@ -659,12 +665,15 @@ class Executor:
                 job.stopping_since_us = self._clock.now().mono_us
                 job.run.ask_to_stop()
             return
+        if job is not None and job.bringing is not None:
+            job.bringing.ask_to_stop()  # and acknowledged once it has
+            return
         name = job.runner.name if job is not None else self._runners[0].name
         said = self._answer(stop.lease_id, "stop", stop.workload_sha256, name)
         if said is None or not said.is_final or job is None:
             return
         job.is_stopped = True
-        if job.bringing is not None or self._is_returned(job):
+        if self._is_returned(job):
             self._clean(job)
 
     def _check_running(self, running: Running) -> None:

@@ -13,6 +13,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from node_reporter.terminal import printable
+
 PIECE_BYTES_MAX = 16_384
 PIECES_MAX = 32
 HELD_BYTES_MAX = 1_048_576
@@ -39,8 +41,10 @@ class JobLog:
         self._thread.start()
 
     def note(self, text: str) -> None:
-        """Something the executor has to say to the renter."""
-        self._keep("note", f"{text}\n".encode()[:PIECE_BYTES_MAX])
+        """Something the executor has to say to the renter, in one line: names of files that a job
+        made may be no text.
+        """
+        self._keep("note", f"{printable(text)}\n".encode()[:PIECE_BYTES_MAX])
 
     @property
     def is_empty(self) -> bool:

@@ -91,6 +91,15 @@ def ask_key(transport: Transport, node_id: str, node_key: str, body: bytes = b"{
     return key
 
 
+def _leave_no_dump() -> None:
+    """What this program holds, its keys and the secrets that renters seal to it, is in no file that
+    the kernel writes when it breaks off.
+    """
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def run(options: argparse.Namespace) -> int:
     """Take up work until told to stop. Raises RunnerUnusable, NotJoined, AlreadyRuns."""
     if sys.platform != "linux":
@@ -102,6 +111,7 @@ def run(options: argparse.Namespace) -> int:
     from node_reporter.executor.volume_store import StoreUnusable
 
     folder = executor_state.executor_folder(options.executor_state, config.process_environment())
+    _leave_no_dump()
     settings = executor_state.load(folder)
     user = job_user(options.job_user)
     runners = usable(options, folder, user)

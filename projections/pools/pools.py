@@ -501,6 +501,14 @@ def read_gang(
     return read.one(connection, GangRow, sql, id=gang_id, account=account_id)
 
 
+def read_is_waiting(connection: Connection, job_ids: Sequence[str]) -> bool:
+    """Whether a gang of one of these jobs waits for its leases."""
+    sql = """SELECT EXISTS (SELECT FROM proj_pools.gang
+        WHERE job_id = ANY(%(ids)s) AND state = 'requested')"""
+    row = connection.execute(sql, {"ids": list(job_ids)}).fetchone()
+    return row is not None and bool(row[0])
+
+
 def read_gangs(
     connection: Connection,
     *,

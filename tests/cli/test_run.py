@@ -409,6 +409,7 @@ def test_the_folder_travels_with_its_variables_and_secrets_and_results_come_back
     assert ran.out == "3 from the renter\n['.tallystickignore', 'data', 'train.py']\n"
     assert (program / "out" / "model.bin").read_bytes() == TOKEN.encode()[::-1] * 40_000
     assert os.access(program / "out" / "start.sh", os.X_OK)
+    assert (program / "out" / "part599").read_text() == "599", "more than one request carries"
     assert not (program / "out" / "leak").exists(), "a link does not come back"
     assert "left out: outside: a link that leads out of the folder" in ran.err
     assert "not final: about 0.0" in ran.err.splitlines()[-1], ran.err
@@ -432,6 +433,8 @@ out.mkdir()
 (out / "start.sh").write_text("true")
 (out / "start.sh").chmod(0o755)
 (out / "leak").symlink_to("/etc/passwd")
+for n in range(600):
+    (out / f"part{n}").write_text(str(n))
 """
 
 
@@ -539,9 +542,24 @@ def test_a_part_in_megabytes_is_rounded_up_and_never_more_than_there_is() -> Non
 
 
 def test_in_a_terminal_a_program_colours_its_words_and_does_nothing_else() -> None:
-    assert live.harmless(b"\x1b[31mred\x1b[0m\r\n\t") == b"\x1b[31mred\x1b[0m\r\n\t"
-    assert live.harmless(b"\x1b]0;title\x07\x1b[2J\x00") == b"?]0;title??[2J?"
+    assert live.harmless("\x1b[31mred\x1b[0m\r\n\t") == "\x1b[31mred\x1b[0m\r\n\t"
+    assert live.harmless("\x1b]0;title\x07\x1b[2J\x00") == "?]0;title??[2J?"
+    assert live.harmless("\x9b6n\x9d0;title\x9c") == "?6n?0;title?", "ESC [ in one character"
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw)
-    live.show(b"\x1b[2J\xff", out)
+    live.Printed(out).show("stdout", b"\x1b[2J\xff")
     assert raw.getvalue() == b"\x1b[2J\xff", "a file gets every byte"
+
+
+class Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_character_that_comes_in_two_pieces_is_whole_and_as_harmless() -> None:
+    raw = io.BytesIO()
+    out = Terminal(raw, encoding="utf-8")
+    printed = live.Printed(out)
+    for piece in (b"k\xc3", b"\xb6nnen\xc2", b"\x9b6n\x1b", b"[6n"):
+        printed.show("stdout", piece)
+    assert raw.getvalue().decode() == "können?6n?[6n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cli import run as cli_run
 from cli.running import options, parcels
 from cli.running.folder import scan
 from cli.terminal import AnswerIsNo, InputUnusable
@@ -21,7 +23,7 @@ class Node:
     """Answers as a server would that holds what a node sent: path and content, or a lie."""
 
     def __init__(self, *files: tuple[str, bytes], lie: bytes | None = None) -> None:
-        self.files, self.lie = files, lie
+        self.files, self.lie, self.asked = files, lie, 0
 
     def ask(self, call: Any) -> Any:
         return call(self)
@@ -39,10 +41,17 @@ class Node:
         return {"is_listed": True, "missing": [], "files": told}
 
     def read_result_pieces(self, _lease_id: str, asked: Any) -> Any:
-        (key,) = asked["sha256"]
+        key = asked["sha256"][0]
+        self.asked += 1
         bodies = {sha256(body).hexdigest(): body for _, body in self.files}
         body = bodies[key] if self.lie is None else self.lie
-        return {"data": [{"sha256": key, "body": base64.b64encode(body).decode()}]}
+        others = [bodies[one] for one in asked["sha256"][1:]] if self.lie is None else []
+        told = [(key, body), *((sha256(one).hexdigest(), one) for one in others)]
+        return {"data": [_told(*one) for one in told]}
+
+
+def _told(key: str, body: bytes) -> dict[str, str]:
+    return {"sha256": key, "body": base64.b64encode(body).decode()}
 
 
 def fetch(node: Any, root: Path, *asked: str) -> int | None:
@@ -54,7 +63,11 @@ def test_what_comes_back_is_written_where_it_was_asked_and_nowhere_else(tmp_path
     assert fetch(Node(("out/a", b"new"), ("out/deep/b", b"b")), tmp_path, "out") == 2
     assert (tmp_path / "out" / "deep" / "b").read_bytes() == b"b"
     assert fetch(Node(("out/a", b"new")), tmp_path, "out") == 0, "it is here as it is"
-    for path in ("train.py", "outside", "out/../train.py", "/etc/x", "out/.git/hooks/post"):
+    many = Node(*((f"out/many/{n}", b"%d" % n) for n in range(600)))
+    assert fetch(many, tmp_path, "out") == 600
+    assert many.asked == 2, "not a request for each small file"
+    git = ("out/.git/hooks/post", "out/.GIT/hooks/post")
+    for path in ("train.py", "outside", "out/../train.py", "/etc/x", *git):
         with pytest.raises(AnswerIsNo):
             fetch(Node((path, b"theirs")), tmp_path, "out")
     assert (tmp_path / "train.py").read_text() == "mine"
@@ -81,7 +94,8 @@ def test_no_link_of_the_renters_is_followed_and_no_other_bytes_are_taken(tmp_pat
 
 
 def test_a_folder_travels_but_for_what_is_ignored_and_what_leads_out(tmp_path: Path) -> None:
-    for path in ("a.py", ".git/config", ".env", "keep/.env", "x.log", "data/x.log", ".ssh/id"):
+    secret = (".env", ".env.local", "keep/.env", ".ssh/id", ".netrc", ".kube/config", "sub/.npmrc")
+    for path in ("a.py", ".git/config", "x.log", "data/x.log", *secret):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(path)
     (tmp_path / ".tallystickignore").write_text("*.log\n!data/x.log\n!keep/.env\n")
@@ -100,9 +114,40 @@ def test_a_whole_home_and_too_much_do_not_travel(
     (tmp_path / "big").write_bytes(bytes(2_000))
     with pytest.raises(InputUnusable, match="the largest is big"):
         scan(tmp_path, 1_000)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    with pytest.raises(InputUnusable, match="would travel as a whole"):
-        scan(tmp_path, MIB)
+    for home in (tmp_path, tmp_path / "someone"):
+        monkeypatch.setattr(Path, "home", lambda home=home: home)
+        with pytest.raises(InputUnusable, match="would travel as a whole"):
+            scan(tmp_path, MIB)
+
+
+def test_usage_is_signed_and_billed_though_results_cannot_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node that lies about results takes nobody's signature and bill away."""
+    told: list[str] = []
+
+    def fails(_session: Any) -> None:
+        raise AnswerIsNo("the node sent '../x', which was not asked for")
+
+    def bills(*_: Any) -> tuple[dict[str, Any], int]:
+        told.append("billed")
+        return {}, 0
+
+    stubs: dict[str, Any] = {
+        "_bring": lambda *_: None,
+        "_open": lambda session, _body: session.lease.update(lease_id="lease_1"),
+        "_through_interrupts": lambda *_: 0,
+        "_fetch": fails,
+        "sign": lambda *_: told.append("signed"),
+        "told": bills,
+    }
+    for name, stub in stubs.items():
+        monkeypatch.setattr(cli_run.Session, name, stub)
+    remote: Any = SimpleNamespace(key="key")
+    session = cli_run.Session(remote, io.StringIO())
+    body: Any = {}
+    code = cli_run._through(session, body, [], Path("key"), 0, as_json=True)
+    assert (code, told) == (1, ["signed", "billed"])
 
 
 def test_variables_come_from_files_and_options_and_no_value_is_repeated(tmp_path: Path) -> None:

@@ -81,9 +81,17 @@ class Bringing:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    @property
+    def is_stopped(self) -> bool:
+        return self._stopped.is_set()
+
+    def ask_to_stop(self) -> None:
+        """It is done soon after, and nobody waits for that."""
+        self._stopped.set()
+
     def stop(self) -> None:
         """End it, and leave nothing."""
-        self._stopped.set()
+        self.ask_to_stop()
         if self._thread is not None:
             self._thread.join(PAUSE_SECONDS * 40)
         remove_folder(self.folder)
@@ -134,7 +142,8 @@ class Bringing:
         most = self.limits.folder_bytes
         if workspace.bytes > most:
             raise NotStarted(f"its folder has {workspace.bytes} bytes; this node gives {most}")
-        if len(workspace.files) > self.limits.folder_entries:
+        entries = len(workspace.files) + len(rules.folders_of(workspace.files))
+        if entries > self.limits.folder_entries:
             raise NotStarted(f"its folder has more than {self.limits.folder_entries} files")
 
     def _pieces(self, source: Source, wanted: list[str]) -> dict[str, bytes]:
@@ -232,11 +241,13 @@ def _write(path: Path, offset: int, body: bytes) -> None:
 
 
 def give(folder: Path, user: JobUser) -> None:
-    """All of it is the user's; no link is followed, and there is none."""
-    for where, _, files in os.walk(folder):
-        os.lchown(where, user.uid, user.gid)
+    """All of it is the user's, the folder itself last: until then nobody else gets in to exchange a
+    file for a link to another one. No link is followed, and there is none.
+    """
+    for where, _, files in os.walk(folder, topdown=False):
         for name in files:
             os.lchown(os.path.join(where, name), user.uid, user.gid)
+        os.lchown(where, user.uid, user.gid)
 
 
 def left_behind(jobs: Path) -> Iterator[Path]:

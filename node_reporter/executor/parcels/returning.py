@@ -19,11 +19,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
-from domain.jobs.workspace import FILES_MAX, PIECE_BYTES, path_rule
+from domain.jobs.workspace import FILES_MAX, PIECE_BYTES, batches, path_rule
 from node_reporter.reports.client import Unreachable
 
 SECONDS_MAX = 300
-BATCH_BYTES_MAX = 700_000
 PAUSE_SECONDS = 1.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -54,6 +53,7 @@ class Returning:
     folder: Path
     paths: tuple[str, ...]
     owner: int
+    bytes_max: int
     is_done: bool = False
     wrongs: list[str] = field(default_factory=list)
     _thread: threading.Thread | None = None
@@ -82,7 +82,7 @@ class Returning:
         try:
             files, places = self._found(root)
             missing = set(self._patiently(lambda: sink.list_results(self.lease_id, files)))
-            for batch in _batches(root, {key: places[key] for key in missing if key in places}):
+            for batch in batches(_piece(root, *places[key]) for key in missing if key in places):
                 self._patiently(lambda batch=batch: sink.send_results(self.lease_id, batch))
         finally:
             os.close(root)
@@ -91,12 +91,17 @@ class Returning:
         """The files, and for each piece one place where it can be read."""
         files: list[dict[str, Any]] = []
         places: dict[str, tuple[str, int]] = {}
+        left = self.bytes_max
         for path in self.paths:
             is_any = False
             for name, status in self._below(root, path):
                 is_any = True
                 if len(files) >= FILES_MAX:
                     raise Refused(f"more than {FILES_MAX} files")
+                # By their length: a file of holes takes no room on a disk, and hours to read.
+                left -= status.st_size
+                if left < 0:
+                    raise Refused(f"more than {self.bytes_max} bytes")
                 hashes = [
                     sha256(body).hexdigest() for body in _bodies(root, name, range(status.st_size))
                 ]
@@ -115,36 +120,30 @@ class Returning:
                 self.wrongs.append(f"{path}: there is no such file")
         return files, places
 
-    def _below(self, root: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
-        """Every regular file of the job under a path, without following a link."""
-        parts = path.split("/")
-        try:
-            above = _opened(root, parts[:-1])
-        except OSError:
-            return
-        try:
-            yield from self._each(above, parts[-1], path)
-        finally:
-            os.close(above)
-
-    def _each(self, above: int, name: str, path: str) -> Iterator[tuple[str, os.stat_result]]:
-        try:
-            status = os.stat(name, dir_fd=above, follow_symlinks=False)
-        except OSError:
-            return
-        if stat.S_ISDIR(status.st_mode):
-            here = os.open(name, _FOLDER, dir_fd=above)
+    def _below(self, root: int, asked: str) -> Iterator[tuple[str, os.stat_result]]:
+        """Every regular file of the job under a path, without following a link. One folder is open
+        at a time, however deep a job has nested them.
+        """
+        left = [asked]
+        while left:
+            path = left.pop()
+            broken = path_rule(path)
+            if broken is not None:
+                self.wrongs.append(f"{path[:100]}: left out, it is not {broken}")
+                continue
             try:
-                for one in sorted(os.listdir(here)):
-                    yield from self._each(here, one, f"{path}/{one}")
-            finally:
-                os.close(here)
-        elif not stat.S_ISREG(status.st_mode) or status.st_uid != self.owner:
-            self.wrongs.append(f"{path}: left out, it is no file of the work")
-        elif path_rule(path) is not None:
-            self.wrongs.append(f"a file is left out: {path_rule(path)}")
-        else:
-            yield path, status
+                status = _status(root, path)
+                inside = _names(root, path) if stat.S_ISDIR(status.st_mode) else []
+            except OSError as error:
+                if path != asked:
+                    self.wrongs.append(f"{path}: left out, {error.strerror}")
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                left += [f"{path}/{name}" for name in sorted(inside, reverse=True)]
+            elif not stat.S_ISREG(status.st_mode) or status.st_uid != self.owner:
+                self.wrongs.append(f"{path}: left out, it is no file of the work")
+            else:
+                yield path, status
 
     def _patiently(self, ask: Any) -> Any:
         while True:
@@ -168,14 +167,31 @@ def _opened(root: int, parts: list[str]) -> int:
     return here
 
 
+def _status(root: int, path: str) -> os.stat_result:
+    *above, name = path.split("/")
+    folder = _opened(root, above)
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    finally:
+        os.close(folder)
+
+
+def _names(root: int, path: str) -> list[str]:
+    folder = _opened(root, path.split("/"))
+    try:
+        return os.listdir(folder)
+    finally:
+        os.close(folder)
+
+
 def _bodies(root: int, path: str, places: range) -> Iterator[bytes]:
     """The pieces of a file between these places. Raises OSError: it is no regular file now."""
-    parts = path.split("/")
-    above = _opened(root, parts[:-1])
+    *above, name = path.split("/")
+    folder = _opened(root, above)
     try:
-        handle = os.open(parts[-1], _FILE, dir_fd=above)
+        handle = os.open(name, _FILE, dir_fd=folder)
     finally:
-        os.close(above)
+        os.close(folder)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(f"{path} is no file")
@@ -185,14 +201,6 @@ def _bodies(root: int, path: str, places: range) -> Iterator[bytes]:
         os.close(handle)
 
 
-def _batches(root: int, places: dict[str, tuple[str, int]]) -> Iterator[list[bytes]]:
-    """The pieces, as many together as one request carries."""
-    batch: list[bytes] = []
-    for path, offset in places.values():
-        (body,) = _bodies(root, path, range(offset, offset + 1))
-        if batch and sum(map(len, batch)) + len(body) > BATCH_BYTES_MAX:
-            yield batch
-            batch = []
-        batch.append(body)
-    if batch:
-        yield batch
+def _piece(root: int, path: str, offset: int) -> bytes:
+    (body,) = _bodies(root, path, range(offset, offset + 1))
+    return body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import Any
 
@@ -10,14 +11,15 @@ import pytest
 from nacl.public import PrivateKey
 from nacl.signing import SigningKey
 
-from api.jobs.workspaces import run_workspaces
+from api.jobs.workspaces import pieces_told, run_workspaces
 from api.leasing.parcels import run_lease_parcels
 from domain.fleet.keys import sealing
 from domain.jobs import workspace as rules
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import Reference
-from ledger.beside import workspaces
+from ledger.beside import lease_parcels, workspaces
 from tests.api.leasing.test_work import executor_of
+from tests.api.pools.test_pools import ask, pool
 from tests.scenes.server import Caller, Scene
 
 DAY_US = 86_400_000_000
@@ -41,7 +43,8 @@ def form(**files: bytes) -> list[dict[str, Any]]:
 
 
 def kept(caller: Caller, salt: str = SALT, **files: bytes) -> dict[str, Any]:
-    return caller.made("/v1/workspaces", {"salt": salt, "files": form(**files)})
+    told = {"salt": salt, "files": form(**files), "results": ["model", "other"]}
+    return caller.made("/v1/workspaces", told)
 
 
 def sent(caller: Caller, salt: str = SALT, **files: bytes) -> str:
@@ -154,6 +157,8 @@ def test_results_are_read_by_the_renter_alone(scene: Scene) -> None:
     begin(scene, executor, lease, digest)
     assert not scene.renter.read(mine)["is_listed"]
     assert executor.post(f"{at}/results", files).json()["missing"] == [key_of(b"weights")]
+    unasked = executor.post(f"{at}/results", {"files": form(filler=b"x")}).json()
+    assert unasked["code"] == "workspace_invalid", "nothing else fills the renter's room"
     again = executor.post(f"{at}/results", {"files": form(other=b"x")}).json()
     assert again["missing"] == [key_of(b"weights")], "listed once"
     told = executor.post(f"{at}/results/pieces", {"data": [text_of(b"weights"), text_of(b"no")]})
@@ -194,7 +199,7 @@ def test_an_account_has_its_quota_and_what_no_open_work_names_makes_room(scene: 
                 connection,
                 "acct_a",
                 key_of(name.encode()),
-                b"{}",
+                b"",
                 {key_of(name.encode() * 2): size},
                 workspaces.Room(most, 150),
                 at_us,
@@ -216,6 +221,96 @@ def test_an_account_has_its_quota_and_what_no_open_work_names_makes_room(scene: 
         with pytest.raises(workspaces.QuotaReached) as total:
             keep("fourth", 60, later, most=1_000)
         assert total.value.of_all
+
+
+def test_a_list_without_a_byte_of_a_file_fills_the_quota_too(scene: Scene) -> None:
+    with scene.service.connection() as connection:
+
+        def keep(name: bytes, account_id: str) -> list[str]:
+            room = workspaces.Room(100, 130)
+            told = (key_of(name), b"d" * 60, dict[str, int](), room, scene.clock.now_us())
+            return workspaces.keep(connection, account_id, *told, is_open=lambda _jobs: False)
+
+        keep(b"first", "acct_a")
+        with pytest.raises(workspaces.QuotaReached) as full:
+            keep(b"second", "acct_a")
+        assert (full.value.needed, full.value.of_all) == (120, False)
+        keep(b"first", "acct_b")
+        with pytest.raises(workspaces.QuotaReached) as total:
+            keep(b"first", "acct_c")
+        assert (total.value.needed, total.value.of_all) == (180, True)
+
+
+def test_no_two_at_once_pass_a_quota_together(scene: Scene) -> None:
+    """The second waits for the first, and counts what it kept."""
+    room, now_us = workspaces.Room(100, 1_000), scene.clock.now_us()
+
+    def keep(connection: Any, name: bytes) -> list[str]:
+        told = (key_of(name), b"", {key_of(name): 60}, room, now_us)
+        return workspaces.keep(connection, "acct_a", *told, is_open=lambda _jobs: False)
+
+    def leave(connection: Any, name: bytes) -> list[str]:
+        told = (f"lease_{name!r}", "acct_a", b"", {key_of(name): 60}, room, now_us)
+        return lease_parcels.list_results(connection, *told)
+
+    for store in (keep, leave):
+        with (
+            scene.service.connection() as first,
+            scene.service.connection() as second,
+            ThreadPoolExecutor(1) as beside,
+        ):
+            with first.transaction():
+                store(first, b"one")
+                other = beside.submit(store, second, b"two")
+                with pytest.raises(TimeoutError):
+                    other.result(0.2)
+            with pytest.raises(workspaces.QuotaReached) as full:
+                other.result(10)
+            assert full.value.needed == 120
+
+
+def test_no_more_pieces_are_read_than_one_answer_holds() -> None:
+    first, large, larger, small, absent = (f"{n:064x}" for n in range(5))
+    lengths = {first: 10, large: rules.PIECE_BYTES, larger: rules.PIECE_BYTES, small: 1}
+    read: list[str] = []
+
+    def pieces(wanted: list[str]) -> dict[str, bytes]:
+        read.extend(wanted)
+        return {one: bytes(lengths[one]) for one in wanted}
+
+    told = pieces_told([large, large, absent, first, larger, small], lengths, pieces)
+    assert read == [one.sha256 for one in told.data] == [large, first]
+    assert told.unknown == [absent]
+
+
+def test_a_folder_that_new_work_names_while_it_is_forgotten_stays(scene: Scene) -> None:
+    digest = sent(scene.renter, a=b"one")
+    later = scene.clock.now_us() + 2 * DAY_US
+    with scene.service.connection() as connection, scene.service.connection() as other:
+
+        def named_meanwhile(_jobs: Any) -> bool:
+            workspaces.use(other, scene.renter.account_id, digest, "job_new", later)
+            return False
+
+        assert workspaces.forget(connection, later, named_meanwhile) == 0
+        assert workspaces.missing(connection, scene.renter.account_id, digest) == []
+
+
+def test_a_folder_stays_while_a_gang_waits_and_a_job_whose_folder_went_gets_no_lease(
+    scene: Scene,
+) -> None:
+    pool_id = pool(scene, scene.provider)
+    ask(scene, pool_id)
+    waits, idle = sent(scene.renter, a=b"one"), sent(scene.renter, "5d" * 16, b=b"two")
+    asked = job_with(scene, waits) | {"constraints": {"pool_id": pool_id}}
+    gang = scene.renter.made("/v1/gangs", {"job": asked, "members": 2})
+    assert (gang["state"], gang["lease_ids"]) == ("requested", [])
+    job_id = scene.renter.made("/v1/jobs", job_with(scene, idle))["job_id"]
+    with scene.service.connection() as connection:
+        assert run_workspaces(scene.service, connection, scene.clock.now_us() + 2 * DAY_US) == 1
+        assert workspaces.missing(connection, scene.renter.account_id, waits) == []
+    told = scene.renter.post("/v1/leases", {"job_id": job_id})
+    assert (told.status_code, told.json()["code"]) == (404, "workspace_unknown")
 
 
 def test_a_folder_goes_a_day_after_its_work_is_settled_and_not_before(scene: Scene) -> None:

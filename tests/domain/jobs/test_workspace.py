@@ -27,6 +27,10 @@ WHOLE = Workspace(
     secrets=("TOKEN",),
     results=("out",),
 )
+DEEP = [
+    {"path": f"{n}/{'a/' * 500}f", "is_program": False, "size": 0, "sha256": []} for n in range(20)
+]
+"""Few files, and more folders than a disk should be asked for."""
 CHANGES: list[dict[str, Any]] = [
     {"salt": "5b" * 16},
     {"files": (ONE,)},
@@ -94,6 +98,7 @@ def test_no_accepted_path_leaves_the_folder(path: str) -> None:
         ({"environment": {"TOKEN": "1"}}, "not both"),
         ({"secrets": ["A", "A"]}, "once"),
         ({"results": ["../up"]}, "below the folder"),
+        ({"files": [*DEEP]}, "folders"),
         ({"salt": "5a"}, "salt"),
         ({"more": 1}, "nothing else"),
     ],
@@ -126,6 +131,15 @@ def test_the_pieces_of_a_file_add_up_to_it(size: int) -> None:
     file = File("a", False, size, tuple(f"{n:064x}" for n in range(count)))
     assert sum(rules.pieces_of((file,)).values()) == size
     assert all(1 <= length <= PIECE_BYTES for length in rules.pieces_of((file,)).values())
+
+
+def test_pieces_travel_together_within_the_bounds_of_one_request() -> None:
+    bodies = [b"x"] * 1_300 + [bytes(PIECE_BYTES)] * 3 + [b"y"]
+    batches = list(rules.batches(bodies))
+    assert [one for batch in batches for one in batch] == bodies
+    assert [len(batch) for batch in batches] == [512, 512, 277, 1, 2]
+    assert all(sum(map(len, batch)) <= rules.BATCH_BYTES_MAX for batch in batches)
+    assert list(rules.batches([])) == []
 
 
 def test_a_job_names_one_workspace_by_its_digest() -> None:

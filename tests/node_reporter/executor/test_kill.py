@@ -6,6 +6,7 @@ what it used is on disk as counters, and stays the same after the restart: told 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -139,6 +140,9 @@ def test_work_of_an_executor_that_is_killed_thrice_is_told_as_lost_and_leaves_no
         def counted(lease: str) -> None:
             here.until(lambda: "up" in here.server.out(lease), "it runs")
             here.until(lambda: (here.folder.used / lease).exists(), "its use is counted")
+            assert here.process is not None
+            limits = Path(f"/proc/{here.process.pid}/limits").read_text()
+            assert re.search(r"^Max core file size +0 +0 ", limits, re.MULTILINE), "no dump of keys"
 
         def taken_up(lease: str) -> None:
             here.until(lambda: here.server.said(lease, "acknowledge"), "it is taken up")

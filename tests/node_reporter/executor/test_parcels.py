@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,9 +21,9 @@ from domain.jobs.workspace import PIECE_BYTES, File, Workspace
 from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
 from node_reporter.executor.executor import Allowed, Executor
-from node_reporter.executor.parcels.bringing import make_files, opened
+from node_reporter.executor.parcels.bringing import Bringing, give, make_files, opened
 from node_reporter.executor.runner import Limits, NotStarted
-from node_reporter.executor.sandbox import TrustedRunner, job_user
+from node_reporter.executor.sandbox import JobUser, TrustedRunner, job_user
 from node_reporter.executor.state import ExecutorSettings
 from node_reporter.reports.client import Response, Unreachable
 from tests.node_reporter.confined import MIB, ground, needs_walls
@@ -80,6 +81,7 @@ class Files(Server):
             self.results = told["files"]
             return _answer({"missing": [key for one in self.results for key in one["sha256"]]})
         if path.endswith("/results/pieces"):
+            assert len(told["data"]) <= rules.PIECES_MAX
             bodies = [base64.b64decode(one) for one in told["data"]]
             self.returned |= {sha256(one).hexdigest(): one for one in bodies}
             return _answer({"kept": len(bodies)})
@@ -221,6 +223,8 @@ def test_only_files_of_the_job_come_back_and_no_link_is_followed(world: World) -
     script = """
         mkdir -p out/deep; printf weights > out/deep/model; head -c 600000 /dev/zero > out/long
         ln -s /etc/passwd out/link; ln -s /etc leak; mkfifo out/pipe; chmod 700 out/deep/model
+        ln -s /etc/passwd "$(printf 'out/\\377\\033')"
+        far=out; while [ ${#far} -lt 1100 ]; do far=$far/d; done; mkdir -p $far; echo > $far/f
     """
     lease = server.asks_with("a", script)
     world.until_settled(lease)
@@ -233,8 +237,50 @@ def test_only_files_of_the_job_come_back_and_no_link_is_followed(world: World) -
     note = server.out(lease, "note")
     assert "out/link: left out" in note
     assert "out/pipe: left out" in note
+    assert "out/\\udcff\\x1b: left out" in note, "a name that is no text ends no executor"
+    assert "left out, it is not a path of at most 1024 bytes" in note
     assert "leak/passwd: there is no such file" in note
     assert not any(b"root:" in body for body in server.returned.values())
+
+
+def test_files_of_holes_are_not_read_for_hours(world: World) -> None:
+    server: Any = world.server
+    server.holds(results=("out",))
+    lease = server.asks_with("a", "mkdir out; truncate -s 5M out/a out/b")
+    world.until_settled(lease)
+    world.until(lambda: not world.executor.jobs, "it is over")
+    assert "results do not come back: more than 8388608 bytes" in server.out(lease, "note")
+    assert server.results == []
+
+
+def test_the_folder_itself_is_given_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as it is ours nobody exchanges a file in it for a link before that is given."""
+    given: list[str] = []
+    folder = tmp_path / "folder"
+    monkeypatch.setattr(os, "lchown", lambda path, *_: given.append(os.path.relpath(path, folder)))
+    folder.mkdir()
+    make_files(folder, tuple(File(path, False, 0, ()) for path in ("a", "b/c/d")))
+    give(folder, JobUser(1_000, 1_000))
+    assert given[-1] == "."
+    assert sorted(given) == [".", "a", "b", "b/c", "b/c/d"]
+
+
+def test_folders_count_as_files_do(tmp_path: Path) -> None:
+    server = Files()
+    server.holds(("a/b/c", b"x"))
+    bringing = Bringing(
+        lambda: nullcontext(ExecutorClient(NODE, "ts_exec_key", server)),
+        "lease_1",
+        rules.digest(server.workspace),
+        tmp_path,
+        Limits(folder_entries=2),
+        None,
+        None,
+    )
+    bringing.start()
+    bringing.stop()
+    assert bringing.brought is None
+    assert "more than 2 files" in bringing.error
 
 
 def test_a_lease_that_is_over_while_its_files_come_leaves_nothing(world: World) -> None:
@@ -246,3 +292,4 @@ def test_a_lease_that_is_over_while_its_files_come_leaves_nothing(world: World) 
     world.until_settled(lease)
     assert lease not in world.executor.jobs
     assert server.out(lease) == ""
+    assert not server.said(lease, "decline"), "there is nothing to give back"
