@@ -22,7 +22,7 @@ from api import openapi_document
 from api.door import errors, health
 from api.door.auth import Authenticator
 from api.door.door import Door, Way
-from api.door.limits import Buckets, Spent, bucket_of
+from api.door.limits import SPEND, Buckets, Spent, bucket_of
 from api.door.operation import Operation
 from api.door.paging import Cursors
 from api.door.positions import MIN_POSITION, MIN_USAGE
@@ -258,7 +258,7 @@ def envelope(app: Asgi, service: Service) -> Asgi:
                     return await _turn_away(scope, receive, told, request_id)
             elif scope["path"] not in PROBES:
                 spent = buckets.spend(address)
-                state["rate_limit"] = spent
+                state["rate_limit"], state[SPEND] = spent, partial(buckets.spend, address)
                 if not spent.allowed:
                     return await _turn_away(scope, receive, told, request_id)
             return await app(scope, receive, told)

@@ -13,6 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 BUCKETS_MAX = 20_000
+SPEND = "spend"
+"""Where the state of a call holds how to take one more token of its address: for a page that asks
+several questions for a visitor who is not signed in.
+"""
 
 
 @dataclass(frozen=True, slots=True)

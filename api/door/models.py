@@ -113,6 +113,10 @@ Told_at = Annotated[str, WithJsonSchema(_MOMENT_SCHEMA)]
 # --- ids and other small things --------------------------------------------------------------
 
 
+IDS_MAX = 200
+"""Ids that one list is asked for."""
+
+
 def _id_pattern(prefix: str) -> str:
     return rf"^{prefix}_[0-9A-Za-z]{{1,64}}$"
 
@@ -185,6 +189,13 @@ AccountQuery = Annotated[str | None, Query(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 NodeQuery = Annotated[str | None, Query(pattern=_id_pattern("node"))]
 LeaseQuery = Annotated[str | None, Query(pattern=_id_pattern("lease"))]
 VolumeQuery = Annotated[str | None, Query(pattern=_id_pattern("volume"))]
+OffersQuery = Annotated[
+    str | None,
+    Query(
+        pattern=rf"^offer_[0-9A-Za-z]{{1,64}}(,offer_[0-9A-Za-z]{{1,64}}){{0,{IDS_MAX - 1}}}$",
+        description=f"Ids of offers, at most {IDS_MAX}, with commas between them",
+    ),
+]
 JobQuery = Annotated[str | None, Query(pattern=_id_pattern("job"))]
 ProviderQuery = Annotated[str | None, Query(pattern=_id_pattern("prov"))]
 RegionQuery = Annotated[str | None, Query(pattern=_id_pattern("region"))]
@@ -197,6 +208,7 @@ MomentQuery = Annotated[_AnyMoment | None, Query()]
 FromQuery = Annotated[_AnyMoment | None, Query(alias="from")]
 PlainQuery = Annotated[int, Query(ge=0, le=INTEGER_MAX), Digits]
 TruthQuery = Annotated[bool, BeforeValidator(_truth), Query()]
+OpenQuery = Annotated[TruthQuery | None, Query(alias="open")]
 TextQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_MAX)]
 
 

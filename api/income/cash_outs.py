@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Response
 from pydantic import Field
 
 from api.door import errors
@@ -24,10 +24,10 @@ from api.door.models import (
     Count,
     EmptyRequest,
     Moment,
+    OpenQuery,
     Position,
     RequestModel,
     Told_at,
-    TruthQuery,
     page_of,
     with_examples,
 )
@@ -94,7 +94,6 @@ Destination = Annotated[
 Why = Annotated[str, Field(min_length=1, max_length=200)]
 HoldId = Annotated[str, Field(pattern=r"^[!-~]{1,100}$")]
 Seconds = Annotated[int, Field(ge=0, le=90 * 86_400)]
-OpenQuery = Annotated[TruthQuery | None, Query(alias="open")]
 
 
 # --- earnings on their way -------------------------------------------------------------------

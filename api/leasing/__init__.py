@@ -2,4 +2,4 @@
 events, escrows and work come out.
 """
 
-__all__ = ("registry", "work")
+__all__ = ("registry", "watched", "work")

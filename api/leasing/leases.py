@@ -22,6 +22,7 @@ from api.door.errors import Problem
 from api.door.models import (
     TERM_SECONDS_MAX,
     AccountId,
+    AccountQuery,
     AnswerModel,
     Count,
     DeviceId,
@@ -34,6 +35,7 @@ from api.door.models import (
     NodeId,
     NodeQuery,
     OfferId,
+    OpenQuery,
     Position,
     Ppm,
     ProviderId,
@@ -642,13 +644,15 @@ def list_leases(
     order: InOrder,
     as_of: ReadAsOf,
     state: State | None = None,
+    is_open: OpenQuery = None,
+    renter_id: AccountQuery = None,
     job_id: JobQuery = None,
     node_id: NodeQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists leases in order of request, as renter or as provider; all for operators and
-    auditors.
+    auditors. `open`: only those that nothing has closed; false: only closed ones.
     """
     place = call.place(cursor, [0], order)
     with call.read(LEASES, as_of=as_of) as view:
@@ -658,6 +662,8 @@ def list_leases(
             job_id=job_id,
             node_id=node_id,
             state=state,
+            is_open=is_open,
+            renter_id=renter_id,
             as_of_position=view.as_of,
             after=place.after[0],
             way=place.way,

@@ -21,6 +21,7 @@ from api.door.models import (
     NodeQuery,
     OfferId,
     OfferInPath,
+    OffersQuery,
     Position,
     ProviderId,
     RegionId,
@@ -251,15 +252,19 @@ def search_offers(
     max_latency_ms: AmountQuery = None,
     gpu_count: AmountQuery = None,
     sla_class: TextQuery = None,
+    offer_ids: OffersQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
     """Lists open offers that meet every demand, cheapest first, with what is known of each
-    machine.
+    machine. With `offer_ids` only these, and those that were closed too.
     """
     place = call.place(cursor, [-1, 0])
     with call.read(FLEET, REPUTATION, USAGE) as view:
         among = _meeting(call, view.connection, asked, gpu_count, sla_class)
+        if offer_ids is not None:
+            named = offer_ids.split(",")
+            among = named if among is None else sorted({*named} & {*among})
         rows = fleet.read_offers(
             view.connection,
             model=model,
@@ -270,6 +275,7 @@ def search_offers(
             setting=setting,
             kind=kind,
             rtt_us_max=None if max_latency_ms is None else max_latency_ms * 1_000,
+            withdrawn=offer_ids is not None,
             among=among,
             after=(place.after[0], place.after[1]),
             limit=limit + 1,

@@ -2,4 +2,4 @@
 lists and messages to webhooks come out.
 """
 
-__all__ = ("accounts", "clients", "registry", "wallet_challenges", "webhook_sender")
+__all__ = ("accounts", "clients", "registry", "sign_up", "wallet_challenges", "webhook_sender")

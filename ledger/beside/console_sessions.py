@@ -7,6 +7,7 @@ The token itself is kept nowhere, only its SHA-256; neither is an API key.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,7 @@ _OF = f"""
     WHERE account_id = %(account_id)s AND member_id = %(member_id)s AND {_LIVE}
     ORDER BY seen_us DESC, session_id
 """  # noqa: S608
+_STILL = f"SELECT session_id FROM console_session WHERE session_id = ANY(%(ids)s) AND {_LIVE}"  # noqa: S608
 _END = """
     DELETE FROM console_session WHERE session_id = %s AND account_id = %s AND member_id = %s
     RETURNING 1
@@ -89,6 +91,12 @@ def of_member(
     with connection.cursor(row_factory=class_row(ConsoleSession)) as cursor:
         named = {"account_id": account_id, "member_id": member_id, "now": now_us, "idle": IDLE_US}
         return cursor.execute(_OF, named).fetchall()
+
+
+def still_there(connection: Connection, session_ids: Sequence[str], now_us: int) -> set[str]:
+    """Which of these sessions are not over."""
+    named = {"ids": list(session_ids), "now": now_us, "idle": IDLE_US}
+    return {str(found) for (found,) in connection.execute(_STILL, named)}
 
 
 def end(connection: Connection, session_id: str, account_id: str, member_id: str) -> bool:

@@ -8,7 +8,7 @@ Not facts: nothing is charged or decided by what a program says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ LEASE_BYTES_MAX = 2_097_152
 LEASE_CHUNKS_MAX = 65_536
 KEPT_US = 7 * 86_400_000_000
 FORGOTTEN_MAX = 1_000
+END_BYTES, END_CHUNKS = 65_536, 1_000
+"""What is read of the end of a log: more is not looked at as it runs."""
 
 _BEGIN = """
     INSERT INTO lease_log VALUES (%(id)s, 0, 0, 0, %(now)s) ON CONFLICT (lease_id) DO NOTHING
@@ -37,6 +39,18 @@ _HEAD = "SELECT next_seq, bytes, left_out FROM lease_log WHERE lease_id = %s"
 _READ = """
     SELECT seq, stream, at_us, body FROM lease_log_chunk WHERE lease_id = %s AND seq >= %s
     ORDER BY seq LIMIT %s
+"""
+_ENDS = """
+    SELECT h.lease_id, h.next_seq, coalesce(string_agg(c.body, ''::bytea ORDER BY c.seq), ''::bytea)
+    FROM unnest(%(ids)s::text[], %(seqs)s::int4[]) a(lease_id, seq)
+    JOIN lease_log h ON h.lease_id = a.lease_id AND h.next_seq > a.seq
+    LEFT JOIN LATERAL (
+        SELECT n.seq, n.body,
+            sum(octet_length(n.body)) OVER (ORDER BY n.seq DESC) - octet_length(n.body) AS after
+        FROM (SELECT seq, body FROM lease_log_chunk
+            WHERE lease_id = h.lease_id AND seq >= a.seq ORDER BY seq DESC LIMIT %(most)s) n
+    ) c ON c.after < %(bytes)s
+    GROUP BY h.lease_id, h.next_seq
 """
 _FORGET = """
     DELETE FROM lease_log WHERE lease_id IN (
@@ -120,6 +134,15 @@ def read(connection: Connection, lease_id: str, from_seq: int, limit: int) -> li
     """Chunks from a number on, in order."""
     found = connection.execute(_READ, (lease_id, from_seq, limit)).fetchall()
     return [Chunk(seq, stream, at_us, bytes(body)) for seq, stream, at_us, body in found]
+
+
+def ends(connection: Connection, from_seqs: Mapping[str, int]) -> dict[str, tuple[int, bytes]]:
+    """Of many leases, by one query: the number of the next chunk, and the end of what was printed
+    from a number on, of END_BYTES and a chunk at most. Leases with nothing new are left out.
+    """
+    asked = {"ids": list(from_seqs), "seqs": list(from_seqs.values())}
+    rows = connection.execute(_ENDS, {**asked, "most": END_CHUNKS, "bytes": END_BYTES})
+    return {str(lease_id): (int(seq), bytes(body)) for lease_id, seq, body in rows}
 
 
 def forget(connection: Connection, now_us: int) -> int:

@@ -53,6 +53,11 @@ _LATEST = """
         ORDER BY node_seq DESC LIMIT %s) k
     JOIN usage_event e USING (lane, position) ORDER BY e.node_seq
 """
+_LAST_SEQ = """
+    SELECT n.node_id, (SELECT k.node_seq FROM usage_key k
+        WHERE k.lane = n.lane AND k.node_id = n.node_id ORDER BY k.node_seq DESC LIMIT 1)
+    FROM unnest(%s::int2[], %s::text[]) n(lane, node_id)
+"""
 _ALL = "SELECT lane, position, node_id, node_seq, body, flags, recorded_us FROM usage_event"
 _BETWEEN = """
     SELECT e.lane, e.position, e.node_id, e.node_seq, e.body, e.flags, e.recorded_us
@@ -101,6 +106,12 @@ def latest_reports(connection: Connection, node_id: str, limit: int) -> list[Sto
     """The last reports of a node, in order."""
     rows = connection.execute(_LATEST, (lane_of(node_id), node_id, limit), binary=True)
     return [StoredReport(*row) for row in rows]
+
+
+def last_numbers(connection: Connection, node_ids: Sequence[str]) -> dict[str, int]:
+    """The number of each node's last report, by one query; 0: it has sent none."""
+    rows = connection.execute(_LAST_SEQ, ([lane_of(each) for each in node_ids], list(node_ids)))
+    return {str(node_id): int(seq or 0) for node_id, seq in rows}
 
 
 def reports_between(

@@ -614,6 +614,8 @@ def read_leases(
     job_id: str | None = None,
     node_id: str | None = None,
     state: str | None = None,
+    is_open: bool | None = None,
+    renter_id: str | None = None,
     as_of_position: int | None = None,
     after: int = 0,
     way: Way = OLDEST,
@@ -621,13 +623,16 @@ def read_leases(
 ) -> list[LeaseRow]:
     """In order of request; `after` is the last position of the page before.
 
-    `account_id` is renter or provider. `state` and all terms are those of `as_of_position`.
+    `account_id` is renter or provider, `renter_id` the renter; `is_open`: nothing has closed it, or
+    something has. `state` and all terms are those of `as_of_position`.
     """
     source = "proj_leases.lease" if as_of_position is None else f"({_AS_OF}) lease"
     sql = f"""SELECT * FROM {source} WHERE position > %(after)s
         AND (%(lease)s::text IS NULL OR lease_id = %(lease)s) AND {_PARTY}
         AND (%(job)s::text IS NULL OR job_id = %(job)s)
         AND (%(node)s::text IS NULL OR node_id = %(node)s)
+        AND (%(renter)s::text IS NULL OR account_id = %(renter)s)
+        AND (%(open)s::bool IS NULL OR %(open)s = (closed_at_us IS NULL))
         AND (%(state)s::text IS NULL OR state = %(state)s) ORDER BY position LIMIT %(limit)s"""
     return read.listed(
         connection,
@@ -639,10 +644,39 @@ def read_leases(
         job=job_id,
         node=node_id,
         state=state,
+        renter=renter_id,
+        open=is_open,
         at=as_of_position,
         after=after,
         limit=limit,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a lease has come, in few words: what is looked at again and again."""
+
+    lease_id: str
+    account_id: str
+    provider_account_id: str | None
+    node_id: str | None
+    state: str
+    version: int
+    charge_units: int
+    gpu_us: int
+    opened_at_us: int | None
+    settled_at_us: int | None
+    funds_end_us: int | None
+    term_end_us: int | None
+
+
+def read_standings(connection: Connection, lease_ids: Sequence[str]) -> list[Standing]:
+    """How far each of these leases has come, with one query, in no order; unknown ids are left
+    out.
+    """
+    sql = f"""SELECT {", ".join(Standing.__slots__)} FROM proj_leases.lease
+        WHERE lease_id = ANY(%(ids)s)"""
+    return read.many(connection, Standing, sql, ids=list(lease_ids))
 
 
 def read_unsettled(connection: Connection, account_id: str, limit: int = 50) -> list[str]:

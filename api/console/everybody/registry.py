@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from api.console.everybody import home, reference, search, sign_in, signed_in
+from api.console.everybody import home, reference, search, sign_in, sign_up, signed_in
 from api.console.visits.page import Link, Page
 
 PAGES = (
     Page("/", home.show, is_public=True),
     Page("/sign-in", sign_in.show, sign_in.take, is_public=True),
     Page("/sign-in/wallet", sign_in.show, sign_in.take_wallet, is_public=True),
+    Page("/sign-up", sign_up.show, sign_up.take, is_public=True),
     Page("/sign-out", None, signed_in.sign_out),
     Page("/sessions", signed_in.show),
     Page("/sessions/{session_id}/end", None, signed_in.end),

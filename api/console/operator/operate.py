@@ -36,8 +36,8 @@ async def show(visit: Visit) -> Response:
     return visit.show(
         "operator/operate.html",
         alerts=alerts["data"],
-        outside=_outside(alerts["figures"]),
-        ready=await _ready(visit),
+        outside=outside(alerts["figures"]),
+        ready=await ready(visit),
         timers=rows,
         differences=differences["data"],
         breakers=breakers["breakers"],
@@ -54,7 +54,7 @@ async def settle(visit: Visit) -> Response:
     return visit.to("/operate")
 
 
-async def _ready(visit: Visit) -> Told:
+async def ready(visit: Visit) -> Told:
     """What `/readyz` says; of a server that is not ready too."""
     try:
         return await visit.read("/readyz")
@@ -62,7 +62,7 @@ async def _ready(visit: Visit) -> Told:
         return dict(found.problem)
 
 
-def _outside(figures: list[Told]) -> list[Told]:
+def outside(figures: list[Told]) -> list[Told]:
     names = dict(OUTSIDE)
     order = list(names)
     shown = [one for one in figures if one["name"] in names]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from api.console.operator import accounts, admissions, capacity, operate, payouts
+from api.console.operator import accounts, admissions, capacity, live, operate, payouts
 from api.console.visits.page import Link, Page
 
 OPERATORS = frozenset({"operator"})
 PAGES = (
     Page("/operate", operate.show, scopes=OPERATORS),
+    Page("/operate/live", live.show, scopes=OPERATORS),
     Page("/operate/differences/{difference_id}", None, operate.settle, scopes=OPERATORS),
     Page("/operate/admissions", admissions.show_all, scopes=OPERATORS),
     Page("/operate/admissions/{admission_id}", admissions.show, admissions.take, scopes=OPERATORS),

@@ -97,6 +97,8 @@ async def show_region(visit: Visit) -> Response:
     return visit.show(
         "owner/region.html",
         region=region,
+        may_set=region["provider_id"] in {one["provider_id"] for one in await _mine(visit)}
+        and visit.may("provider"),
         terms=await visit.read(f"{path}/terms"),
         growth=await visit.read(f"{path}/growth"),
         place=await visit.read(f"{path}/place"),

@@ -7,12 +7,15 @@ from api.console.owner import (
     earnings,
     home,
     join,
+    maintenance,
     node_acts,
     node_offers,
     nodes,
     papers,
     places,
     providers,
+    region_terms,
+    splits,
     transfers,
 )
 from api.console.visits.page import Link, Page
@@ -37,12 +40,15 @@ PAGES = (
     Page(
         "/nodes/{node_id}/offers/{offer_id}/close", node_offers.show_close, node_offers.take_close
     ),
+    Page("/nodes/{node_id}/split", splits.show, splits.take),
+    Page("/nodes/{node_id}/windows", maintenance.show, maintenance.take),
     Page("/nodes/{node_id}/transfer", transfers.show, transfers.take),
     Page("/nodes/{node_id}/accept", transfers.show_accept, transfers.take_accept),
     *(Page(f"/nodes/{{node_id}}/{act}", node_acts.show, node_acts.take) for act in node_acts.ACTS),
     Page("/providers", providers.show, providers.take),
     Page("/regions", providers.show_regions, providers.take_region),
     Page("/regions/{region_id}", providers.show_region),
+    Page("/regions/{region_id}/terms", region_terms.show, region_terms.take),
     Page("/regions/{region_id}/days/{date}", providers.show_day),
     Page("/map", places.show),
 )

@@ -1,3 +1,3 @@
 """What does a renter ask? What runs, what it costs, and where each line of a bill comes from."""
 
-__all__ = ("registry",)
+__all__ = ("listing", "registry")

@@ -42,12 +42,15 @@ async def end_of(reader: Reader, lease_id: str) -> Output:
             low, told = middle, found
         else:
             high = middle
-    return _after(Output(), told)
+    return _told(told)
 
 
-async def go_on(reader: Reader, lease_id: str, before: Output) -> Output:
-    """The last lines with what was printed since. Raises Refused."""
-    return _after(before, await _pieces(reader, lease_id, before.next_seq))
+def longer(text: str, printed: bytes) -> str:
+    """The last lines of what a page shows, with what was printed since."""
+    if not printed:
+        return text
+    text += _plain(printed)
+    return "".join(text[-TEXT_MAX:].splitlines(keepends=True)[-LINES_MAX:])
 
 
 async def download(visit: Visit) -> Response:
@@ -72,12 +75,10 @@ async def _pieces(reader: Reader, lease_id: str, from_seq: int) -> Told:
     return await reader.read(f"/v1/leases/{lease_id}/log", from_seq=from_seq)
 
 
-def _after(before: Output, told: Told) -> Output:
+def _told(told: Told) -> Output:
     printed = b"".join(base64.b64decode(one["body"]) for one in told["data"])
-    text = before.text + _plain(printed)
-    lines = text[-TEXT_MAX:].splitlines(keepends=True)[-LINES_MAX:]
     return Output(
-        text="".join(lines),
+        text=longer("", printed),
         next_seq=told["next_seq"],
         bytes=told["bytes"],
         left_out=told["left_out"],

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from api.door.auth import KEY, Principal, principal_of
@@ -79,21 +80,29 @@ def find(service: Service, token: str) -> Session | None:
     return Session(token, row, replace(principal, key_id=principal.key_id or row.session_id))
 
 
-def is_alive(service: Service, session: Session) -> bool:
-    """Whether a session is not over, and opens what it opened before. It is not noted as seen: what
-    a page does by itself keeps nobody signed in.
+def alive(service: Service, asked: Sequence[Session]) -> set[str]:
+    """Which of these are not over and open what they opened before, by the ids of their rows. They
+    are not noted as seen: what a page does by itself keeps nobody signed in.
     """
-    row, now_us = session.row, service.clock.now_us()
+    now_us = service.clock.now_us()
     with service.connection() as connection:
-        found = console_sessions.of_member(connection, row.account_id, row.member_id, now_us)
-        if not any(one.session_id == row.session_id for one in found):
-            return False
         service.follow(connection, [ACCESS])
-        try:
-            principal = _principal_now(connection, row, now_us)
-        except Problem:
-            return False
-    return replace(principal, key_id=principal.key_id or row.session_id) == session.principal
+        ids = [one.row.session_id for one in asked]
+        kept = console_sessions.still_there(connection, ids, now_us)
+        return {
+            one.row.session_id
+            for one in asked
+            if one.row.session_id in kept and _opens_the_same(connection, one, now_us)
+        }
+
+
+def _opens_the_same(connection: Connection, session: Session, now_us: int) -> bool:
+    try:
+        principal = _principal_now(connection, session.row, now_us)
+    except Problem:
+        return False
+    key_id = principal.key_id or session.row.session_id
+    return replace(principal, key_id=key_id) == session.principal
 
 
 def of_wallet(connection: Connection, address: str, now_us: int) -> Principal:

@@ -1,3 +1,3 @@
 """Who visits which page? A request and a session go in; pages, forms and downloads come out."""
 
-__all__ = ("entering", "headers", "months", "page", "reading", "states", "visit")
+__all__ = ("entering", "headers", "months", "page", "reading", "states", "streams", "visit")

@@ -12,7 +12,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -20,7 +20,8 @@ from urllib.parse import quote, urlencode
 from api.console.front import Asgi
 from api.console.visits.files import Written
 from api.door import errors
-from api.door.auth import IN_PROCESS, Principal
+from api.door.auth import IN_PROCESS, PUBLIC, Principal
+from api.door.limits import SPEND, Spent
 from api.door.positions import POSITION
 
 logger = logging.getLogger(__name__)
@@ -66,11 +67,25 @@ class Fetched:
 
 
 class Reader:
-    """Calls of one visit. `positions` are those that the answers so far reflect."""
+    """Calls of one visit. `positions` are those that the answers so far reflect.
+
+    A visitor who is not signed in pays a token of the address for each call, as for the same calls
+    over the network: the first is paid with the page. One who is pays with the key's bucket.
+    """
 
     def __init__(self, app: Asgi, outer: Mapping[str, Any], principal: Principal) -> None:
         self._app, self._outer, self.principal = app, outer, principal
         self.positions: set[int] = set()
+        self._is_paid = True
+
+    def _pay(self) -> None:
+        """Raises Refused: the bucket of the address is empty."""
+        if self._is_paid or self.principal.kind != PUBLIC:
+            self._is_paid = False
+            return
+        spend: Callable[[], Spent] | None = self._outer["state"].get(SPEND)
+        if spend is not None and not spend().allowed:
+            raise refused("rate_limited", "your address calls too often; wait some seconds")
 
     async def read(self, path: str, **query: Value) -> Told:
         """The answer of a GET. Raises Refused."""
@@ -93,6 +108,7 @@ class Reader:
     ) -> Fetched:
         """An answer with its headers, of 300 at most. Raises Refused."""
         _require_plain(path)
+        self._pay()
         asked = {name: _written(value) for name, value in query.items() if value is not None}
         named = {} if body is None else {"content-type": "application/json"}
         named |= {name.lower(): value for name, value in (headers or {}).items()}
@@ -107,6 +123,7 @@ class Reader:
     async def begin(self, path: str) -> Written:
         """A file of which nothing but the headers is read yet. Raises Refused."""
         _require_plain(path)
+        self._pay()
         found = Written(self._app, self._scope("GET", path, "", {}))
         try:
             await found.begin()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
+import threading
+import time
 from typing import Any
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
+from api.console.operator import live
 from ledger.beside import timer_runs
 from tests.api.console.test_sessions import Browser
 from tests.api.console.test_sessions import app as app
@@ -149,3 +155,35 @@ def test_what_is_wrong_comes_first_with_its_last_error(shared: Scene, browser: B
     assert figures["tallystick_leases_open"] == "0"
     assert figures["tallystick_database_up"] == "1"
     shared.service.clock.advance(60_000_000)  # type: ignore[attr-defined]
+
+
+def test_the_operators_page_is_told_of_changes_until_its_session_ends(
+    shared: Scene, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "EVERY_SECONDS", 0.02)
+    monkeypatch.setattr(live, "SESSION_EVERY_SECONDS", 0.05)
+    for other in (shared.renter, shared.auditor):
+        browser.sign_in(other.key)
+        assert browser.get("/operate/live").status_code == 403
+    browser.sign_in(shared.operator.key)
+    text, told = browser.get("/operate").text, list[Any]()
+    assert 'data-live="/operate/live"' in text
+    with start_blocking_portal() as browser.http.portal:
+        asked = threading.Thread(target=lambda: told.append(browser.get("/operate/live")))
+        asked.start()
+        waited = time.monotonic() + 20
+        while not live._open and time.monotonic() < waited:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        monkeypatch.setattr(live, "STREAMS_MAX", 1)
+        assert browser.get("/operate/live").status_code == 503, "they are bounded"
+        assert browser.send("/sign-out", browser.marks("/")).status_code == 303
+        asked.join(20)
+    (stream,) = told
+    assert live._open == 0
+    assert stream.headers["content-type"].startswith("text/event-stream")
+    (first, *_) = [line for line in stream.text.splitlines() if line.startswith("data: ")]
+    values = json.loads(first.removeprefix("data: "))["values"]
+    assert values["wrong"] in html.unescape(text)
+    named = set(re.findall(r'data-key="([^"]*)"', text))
+    assert named <= set(values), "each place of the page is told"

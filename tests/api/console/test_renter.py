@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import threading
 import time
-from contextlib import ExitStack
 from typing import Any
 
+import psycopg
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from api.console.renter import listing, live
-from api.console.visits.reading import Refused
+from api.console.renter import listing, watches
+from api.console.visits.reading import Reader, Refused
+from api.leasing import watched
 from api.main import create_app
 from ledger.beside import lease_logs
 from tests.api.console.test_sessions import Browser
@@ -211,65 +212,231 @@ def test_the_end_of_a_long_output_is_shown_as_text_and_all_of_it_is_a_file(
     shared.renter.made(f"/v1/leases/{lease}/close")
 
 
-def test_a_lease_is_watched_live_until_the_session_ends(
-    shared: Scene, app: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live, "EVERY_SECONDS", 0.02)
-    monkeypatch.setattr(live, "READS_PER_SECOND", 10_000)
-    monkeypatch.setattr(live, "SESSION_EVERY_SECONDS", 0.05)
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Live pages are looked at often, and their sessions too."""
+    monkeypatch.setattr(watches, "EVERY_SECONDS", 0.04)
+    monkeypatch.setattr(watches, "SESSION_EVERY_SECONDS", 0.05)
+
+
+class Watching:
+    """Live pages that are open, each in a thread; what each was told once it has ended."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+        self._threads: list[threading.Thread] = []
+
+    def open(self, browser: Browser, lease: str) -> None:
+        def run() -> None:
+            self.told.append((lease, browser.get(f"/leases/{lease}/live")))
+
+        count = len(watches.WATCHES)
+        self._threads.append(threading.Thread(target=run))
+        self._threads[-1].start()
+        until(lambda: len(watches.WATCHES) == count + 1)
+
+    def ended(self) -> list[tuple[str, Any]]:
+        for each in self._threads:
+            each.join(20)
+        assert len(self.told) == len(self._threads), "a stream does not end"
+        return self.told
+
+
+def until(is_so: Any) -> None:
+    waited = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < waited
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_lease_is_watched_live_until_the_session_ends(shared: Scene, app: Any) -> None:
     lease = opened(shared)
-    browser = signed_in(app, shared.renter)
+    browser, pages = signed_in(app, shared.renter), Watching()
     with start_blocking_portal() as browser.http.portal:  # one event loop, as a server has
         assert f'data-live="/leases/{lease}/live"' in page(browser, f"/leases/{lease}")
-        told: list[Any] = []
-        asked = [
-            threading.Thread(target=lambda: told.append(browser.get(f"/leases/{lease}/live")))
-            for _ in range(live.STREAMS_EACH_MAX)
-        ]
-        for each in asked:
-            each.start()
-        waited = time.monotonic() + 20
-        while len(live.WATCHES) < live.STREAMS_EACH_MAX and time.monotonic() < waited:
-            time.sleep(0.01)
+        for _ in range(watches.STREAMS_EACH_MAX):
+            pages.open(browser, lease)
         assert browser.get(f"/leases/{lease}/live").status_code == 429
-        assert len(live.WATCHES._watched) == 1, "one entry for all that look at it"
+        (reader,) = watches.WATCHES.readers.values()
+        assert list(reader.leases) == [lease], "one entry for all that look at it"
+        until(lambda: reader.leases[lease].seen is not None)
         shared.renter.made(f"/v1/leases/{lease}/close")
-        time.sleep(0.3)
+        until(lambda: reader.leases[lease].seen.standing.state == "closing")
+        time.sleep(0.1)
         assert browser.send("/sign-out", browser.marks("/")).status_code == 303
-        for each in asked:
-            each.join(20)
+        told = pages.ended()
         ended = browser.get(f"/leases/{lease}/live")
-    assert len(told) == live.STREAMS_EACH_MAX
-    for one in told:
+    for _, one in told:
         assert one.headers["content-type"].startswith("text/event-stream")
         assert one.headers["cache-control"] == "no-store"
         assert '"state": "active"' in one.text
         assert '"say": "The lease is closing"' in one.text
-    assert len(live.WATCHES) == 0
-    assert live.WATCHES._watched == {}, "nothing is kept of a visitor"
+    assert len(watches.WATCHES) == 0
+    assert watches.WATCHES.readers == {}, "nothing is kept of a visitor"
     assert ended.status_code == 303
+
+
+@pytest.mark.usefixtures("quick")
+def test_all_watched_leases_are_read_together_however_many(
+    shared: Scene, app: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One look for all leases and pages; a page itself asks nothing."""
+    looks: list[int] = []
+    asked: list[str] = []
+    real, fetch = watches.look, Reader.fetch
+
+    def look(service: Any, before: Any) -> Any:
+        looks.append(len(before))
+        return real(service, before)
+
+    async def fetched(self: Reader, method: str, path: str, *more: Any) -> Any:
+        asked.append(path)
+        return await fetch(self, method, path, *more)
+
+    monkeypatch.setattr(watches, "look", look)
+    leases = [opened(shared), opened(shared)]
+    pages, browser = Watching(), signed_in(app, shared.renter)
+    operator = signed_in(app, shared.operator)
+    with shared.service.connection() as connection:
+        lease_logs.append(connection, leases[0], 0, [("stdout", b"secret of the renter\n")], 0, 0)
+    with start_blocking_portal() as portal:
+        browser.http.portal = operator.http.portal = portal
+        pages.open(browser, leases[0])
+        pages.open(operator, leases[0])
+        pages.open(browser, leases[1])
+        until(lambda: looks[-1:] == [2])
+        monkeypatch.setattr(Reader, "fetch", fetched)
+        count = len(looks)
+        until(lambda: len(looks) > count + 3)
+        assert asked == [], "the pages ask nothing"
+        monkeypatch.setattr(Reader, "fetch", fetch)
+        browser.send("/sign-out", browser.marks("/"))
+        operator.send("/sign-out", operator.marks("/"))
+        told = pages.ended()
+    assert max(looks) == 2, "every look is at all of them"
+    texts = sorted(
+        ("secret of the renter" in one.text, '"cost"' in one.text)
+        for lease, one in told
+        if lease == leases[0]
+    )
+    assert texts == [(False, True), (True, True)], "an operator sees the cost, and no output"
+    for lease in leases:
+        shared.renter.made(f"/v1/leases/{lease}/close")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_live_page_ends_when_its_key_is_revoked_or_its_member_removed(
+    shared: Scene, app: Any
+) -> None:
+    lease, account = opened(shared), f"/v1/accounts/{shared.renter.account_id}"
+    made = shared.renter.made(f"{account}/api-keys", {"scopes": ["renter"]})
+    invited = shared.renter.made(f"{account}/invitations", {"role": "member", "scopes": ["renter"]})
+    joined = shared.anybody.made("/v1/invitations/redeem", {"code": invited["code"]})
+    pages = Watching()
+    browsers = [Browser(app), Browser(app), signed_in(app, shared.renter)]
+    for browser, key in zip(browsers, (made["key"], joined["key"]), strict=False):
+        assert browser.sign_in(key).status_code == 303
+    with start_blocking_portal() as portal:
+        for browser in browsers:
+            browser.http.portal = portal
+            pages.open(browser, lease)
+        assert shared.renter.delete(f"{account}/api-keys/{made['key_id']}").status_code == 200
+        until(lambda: len(watches.WATCHES) == 2)
+        shared.renter.made(f"{account}/members/{joined['member_id']}/remove")
+        until(lambda: len(watches.WATCHES) == 1)
+        time.sleep(0.2)
+        assert len(watches.WATCHES) == 1, "the others go on"
+        browsers[2].send("/sign-out", browsers[2].marks("/"))
+        pages.ended()
+    shared.renter.made(f"/v1/leases/{lease}/close")
+
+
+@pytest.mark.usefixtures("quick")
+def test_live_pages_end_when_their_leases_cannot_be_read(
+    shared: Scene, app: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease, browser, pages = opened(shared), signed_in(app, shared.renter), Watching()
+    with start_blocking_portal() as browser.http.portal:
+        pages.open(browser, lease)
+
+        def broken(*_: Any) -> Any:
+            raise OSError("the database is away")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(watches, "look", broken)
+            pages.ended()
+        assert watches.WATCHES.readers == {}
+        again = Watching()
+        again.open(browser, lease)
+        time.sleep(0.2)
+        browser.send("/sign-out", browser.marks("/"))
+        ((_, told),) = again.ended()
+    assert '"state": "active"' in told.text, "the next page is told again"
+    shared.renter.made(f"/v1/leases/{lease}/close")
+
+
+def test_a_look_sees_what_the_api_tells_and_asks_no_more_for_many(shared: Scene) -> None:
+    leases = [opened(shared), opened(shared, term_seconds=1800)]
+    with shared.service.connection() as connection:
+        pieces = [("stdout", bytes([65 + number]) * 10_000) for number in range(20)]
+        lease_logs.append(connection, leases[0], 0, pieces, 0, shared.clock.now_us())
+    one = watched.look(shared.service, {leases[0]: None})
+    both = watched.look(shared.service, dict.fromkeys(leases))
+    assert both[leases[0]] == one[leases[0]]
+    _, queries_of_one = counted(shared, one)
+    _, queries_of_both = counted(shared, both)
+    assert queries_of_both == queries_of_one
+    for lease in leases:
+        seen, told = both[lease], shared.renter.read(f"/v1/leases/{lease}")
+        assert seen.charge_units == int(told["estimate"]["charge"]["units"])
+        assert str(seen.gpu_us) == told["estimate"]["gpu_us"]
+        assert seen.standing.state == told["state"]
+        assert seen.until == (told.get("funds_end_at") or told.get("term_end_at"))
+    seen = both[leases[0]]
+    assert seen.next_seq == 20
+    assert seen.printed == b"".join(body for _, body in pieces[-7:]), "its end alone"
+    again, _ = counted(shared, both)
+    assert again[leases[0]].printed == b""
+    assert again[leases[0]].estimate is seen.estimate, "nothing has moved"
+    assert watched.look(shared.service, {"lease_" + "0" * 32: None}) == {}
+    for lease in leases:
+        shared.renter.made(f"/v1/leases/{lease}/close")
+
+
+def counted(shared: Scene, before: Any) -> tuple[dict[str, watched.Seen], int]:
+    """A look, and how many statements it sent."""
+    sent: list[Any] = []
+    real = psycopg.Cursor.execute
+
+    def execute(self: Any, query: Any, *args: Any, **named: Any) -> Any:
+        sent.append(query)
+        return real(self, query, *args, **named)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(psycopg.Cursor, "execute", execute)
+        found = watched.look(shared.service, before)
+    return found, len(sent)
 
 
 def test_live_pages_of_a_session_an_account_and_a_process_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live, "STREAMS_MAX", live.STREAMS_OF_ACCOUNT_MAX + 1)
-    watches, scopes = live.Watches(), frozenset[str]()
-    with ExitStack() as streams:
-
-        def one(session_id: str, account_id: str) -> None:
-            streams.enter_context(watches.one_more(session_id, (account_id, scopes, "lease_1")))
-
-        for number in range(live.STREAMS_OF_ACCOUNT_MAX):
-            one(f"session_{number // live.STREAMS_EACH_MAX}", "acct_1")
-        with pytest.raises(Refused, match="of one session"):
-            one("session_0", "acct_1")
-        with pytest.raises(Refused, match="of one account"):
-            one("session_99", "acct_1")
-        one("session_100", "acct_2")
-        with pytest.raises(Refused, match="too many pages"):
-            one("session_101", "acct_3")
-    assert len(watches) == 0
+    monkeypatch.setattr(watches, "STREAMS_MAX", watches.STREAMS_OF_ACCOUNT_MAX + 1)
+    every = watches.Watches()
+    for number in range(watches.STREAMS_OF_ACCOUNT_MAX):
+        every.begun("acct_1", f"session_{number // watches.STREAMS_EACH_MAX}")
+    with pytest.raises(Refused, match="of one session"):
+        every.begun("acct_1", "session_0")
+    with pytest.raises(Refused, match="of one account"):
+        every.begun("acct_1", "session_99")
+    every.begun("acct_2", "session_100")
+    with pytest.raises(Refused, match="too many pages"):
+        every.begun("acct_3", "session_101")
+    for number in range(watches.STREAMS_OF_ACCOUNT_MAX):
+        every.ended("acct_1", f"session_{number // watches.STREAMS_EACH_MAX}")
+    every.ended("acct_2", "session_100")
+    assert len(every) == 0
 
 
 def test_offers_are_compared_filtered_and_sorted_without_an_account(
