@@ -217,7 +217,7 @@ def found(ledger: Ledger, nodes: int, renters: int) -> list[str]:
     secrets = _accounts(ledger, now_us, renters)
     for first in range(0, nodes, NODES_TOGETHER):
         some = range(first, min(nodes, first + NODES_TOGETHER))
-        commands = [one for number in some for one in _node(number, now_us)]
+        commands = [one for number in some for one in node_commands(number, now_us)]
         ledger.handle(commands, key=None, now_us=now_us)
     return secrets
 
@@ -276,7 +276,7 @@ def _accounts(ledger: Ledger, now_us: int, renters: int) -> list[str]:
     return secrets
 
 
-def _node(number: int, now_us: int) -> list[Any]:
+def node_commands(number: int, now_us: int) -> list[Any]:
     """From its join code to its offer. Prices differ, so the cheapest are what all want first."""
     node_id, public_key = f"node_{number:032x}", sha256(b"key %d" % number).digest()
     code, key_id = sha256(b"code %d" % number).hexdigest(), sha256(public_key).hexdigest()[:16]
