@@ -4574,6 +4574,7 @@ class AsyncClient(AsyncCalls):
         max_latency_ms: int | None = None,
         gpu_count: int | None = None,
         sla_class: str | None = None,
+        offer_ids: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         vendor: str | None = None,
@@ -4614,6 +4615,7 @@ class AsyncClient(AsyncCalls):
                 "max_latency_ms": max_latency_ms,
                 "gpu_count": gpu_count,
                 "sla_class": sla_class,
+                "offer_ids": offer_ids,
                 "limit": limit,
                 "cursor": cursor,
                 "vendor": vendor,
@@ -4653,6 +4655,7 @@ class AsyncClient(AsyncCalls):
         max_latency_ms: int | None = None,
         gpu_count: int | None = None,
         sla_class: str | None = None,
+        offer_ids: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         vendor: str | None = None,
@@ -4689,6 +4692,7 @@ class AsyncClient(AsyncCalls):
                 max_latency_ms=max_latency_ms,
                 gpu_count=gpu_count,
                 sla_class=sla_class,
+                offer_ids=offer_ids,
                 limit=limit,
                 cursor=at_cursor,
                 vendor=vendor,
@@ -5983,6 +5987,8 @@ class AsyncClient(AsyncCalls):
             "archived",
         ]
         | None = None,
+        open: bool | None = None,
+        renter_id: str | None = None,
         job_id: str | None = None,
         node_id: str | None = None,
         limit: int | None = None,
@@ -6000,6 +6006,8 @@ class AsyncClient(AsyncCalls):
             "/v1/leases",
             query={
                 "state": state,
+                "open": open,
+                "renter_id": renter_id,
                 "job_id": job_id,
                 "node_id": node_id,
                 "limit": limit,
@@ -6031,6 +6039,8 @@ class AsyncClient(AsyncCalls):
             "archived",
         ]
         | None = None,
+        open: bool | None = None,
+        renter_id: str | None = None,
         job_id: str | None = None,
         node_id: str | None = None,
         limit: int | None = None,
@@ -6044,6 +6054,8 @@ class AsyncClient(AsyncCalls):
         return items_async(
             lambda at_cursor: self.list_leases(
                 state=state,
+                open=open,
+                renter_id=renter_id,
                 job_id=job_id,
                 node_id=node_id,
                 limit=limit,

@@ -4542,6 +4542,7 @@ class Client(Calls):
         max_latency_ms: int | None = None,
         gpu_count: int | None = None,
         sla_class: str | None = None,
+        offer_ids: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         vendor: str | None = None,
@@ -4582,6 +4583,7 @@ class Client(Calls):
                 "max_latency_ms": max_latency_ms,
                 "gpu_count": gpu_count,
                 "sla_class": sla_class,
+                "offer_ids": offer_ids,
                 "limit": limit,
                 "cursor": cursor,
                 "vendor": vendor,
@@ -4621,6 +4623,7 @@ class Client(Calls):
         max_latency_ms: int | None = None,
         gpu_count: int | None = None,
         sla_class: str | None = None,
+        offer_ids: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         vendor: str | None = None,
@@ -4657,6 +4660,7 @@ class Client(Calls):
                 max_latency_ms=max_latency_ms,
                 gpu_count=gpu_count,
                 sla_class=sla_class,
+                offer_ids=offer_ids,
                 limit=limit,
                 cursor=at_cursor,
                 vendor=vendor,
@@ -5945,6 +5949,8 @@ class Client(Calls):
             "archived",
         ]
         | None = None,
+        open: bool | None = None,
+        renter_id: str | None = None,
         job_id: str | None = None,
         node_id: str | None = None,
         limit: int | None = None,
@@ -5962,6 +5968,8 @@ class Client(Calls):
             "/v1/leases",
             query={
                 "state": state,
+                "open": open,
+                "renter_id": renter_id,
                 "job_id": job_id,
                 "node_id": node_id,
                 "limit": limit,
@@ -5993,6 +6001,8 @@ class Client(Calls):
             "archived",
         ]
         | None = None,
+        open: bool | None = None,
+        renter_id: str | None = None,
         job_id: str | None = None,
         node_id: str | None = None,
         limit: int | None = None,
@@ -6006,6 +6016,8 @@ class Client(Calls):
         return items(
             lambda at_cursor: self.list_leases(
                 state=state,
+                open=open,
+                renter_id=renter_id,
                 job_id=job_id,
                 node_id=node_id,
                 limit=limit,

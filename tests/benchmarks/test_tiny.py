@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 
 from benchmarks.__main__ import BENCHMARKS, Benchmark, table
-from benchmarks.door import under_attack
+from benchmarks.door import console, under_attack
 from benchmarks.fleet import fleet_read
 from benchmarks.log import restore
 from benchmarks.size import Size
@@ -93,6 +93,17 @@ def test_a_renter_is_answered_under_each_attack(shared: Shared) -> None:
     assert all(row["failed"] == 0 for row in rows.values()), under_attack.table(told)
     assert rows["closes"]["attacker"].keys() <= {"201", "200", "429"}, "never 500 (S-L13)"
     assert "401" in rows["strangers"]["attacker"]
+
+
+@pytest.mark.long
+def test_the_console_is_measured(shared: Shared) -> None:
+    """In no table; every page answers, and every line of a lease reaches its live page."""
+    told = console.run(Size.TINY, shared)
+    assert told["live"]["lines"] >= 2
+    assert told["live"]["lines_never_told"] == 0
+    assert told["script"]["kib"] < console.SCRIPT_KIB
+    assert len(told["visitors"]["memory_kib"]) == 4
+    assert told["pages"], console.table(told)
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Generator
 
+import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
@@ -226,6 +227,61 @@ def test_the_page_of_the_log_checks_proofs_in_the_browser(market: Market, page: 
     assert "the report is not in its lane" in checked(pinned.replace(lines[1], f"extra {forged}"))
 
 
+def test_a_stranger_takes_a_key_and_each_role_sees_its_pages(market: Market, page: Page) -> None:
+    """The pages of which the documents show pictures."""
+    headers = {"Authorization": f"Bearer {market.keys['operator']}", "Idempotency-Key": "invite"}
+    asked = f"http://{market.address}/v1/account-invitations"
+    invited = httpx.post(asked, json={"kind": "party"}, headers=headers).json()
+    page.set_viewport_size({"width": 1000, "height": 700})
+    page.goto(f"http://{market.address}/")
+    pictured(page, "home", whole=False)
+    page.get_by_role("link", name="Get an account").click()
+    page.locator("#code").fill(invited["code"])
+    pictured(page, "sign-up", whole=False)
+    page.get_by_role("button", name="Take the key").click()
+    key = page.get_by_test_id("key").inner_text()
+    assert key.startswith("ts_")
+    assert key not in page.url + str(page.context.cookies())
+    sign_in(page, market.address, key)
+    for link, heading in (("Home", "Nothing runs"), ("Keys", "Keys and members")):
+        page.get_by_role("link", name=link, exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    sign_out(page)
+    shown = {
+        "renter": ("rent", "/rent", "running"),
+        "owner": ("machine", f"/nodes/{market.told['node']}", "use"),
+        "operator": ("operate", "/operate", "timers"),
+    }
+    for role, (name, path, part) in shown.items():
+        sign_in(page, market.address, market.keys[role])
+        page.goto(f"http://{market.address}{path}")
+        assert role == "renter" or page.get_by_test_id(part).is_visible()
+        pictured(page, name, whole=False)
+        sign_out(page)
+
+
+_COUNTED = """addEventListener('DOMContentLoaded', () => {
+  window.told = 0;
+  const counted = new MutationObserver(() => { window.told += 1; });
+  counted.observe(document.querySelector('main'), {subtree: true, childList: true});
+});"""
+
+
+def test_the_operators_page_is_told_of_changes_while_it_is_open(market: Market, page: Page) -> None:
+    sign_in(page, market.address, market.keys["operator"])
+    page.add_init_script(_COUNTED)
+    with overheard(page) as complaints:
+        page.goto(f"http://{market.address}/operate")
+        before = page.locator('[data-key="wrong"]').inner_text()
+        for _ in range(200):
+            if page.evaluate("window.told"):
+                break
+            page.wait_for_timeout(100)
+        assert page.evaluate("window.told") > 0
+        assert page.locator('[data-key="wrong"]').inner_text() == before
+    assert complaints == []
+
+
 @pytest.fixture(scope="module")
 def sound() -> set[tuple[str, int, str]]:
     """Outlines of pages in which axe-core has found nothing, for all roles."""
@@ -250,5 +306,8 @@ def test_every_link_of_every_page_leads_on_and_every_page_is_sound(
     )
     assert ("/bills/*" in found.pages) == (role in ("renter", "owner", "operator", "auditor"))
     assert ("/sessions" in found.pages) == bool(role)
+    assert ("/sign-up" in found.pages) == (not role)
+    assert ("/operate/accounts" in found.pages) == (role == "operator")
     owned = {"/nodes/*", "/nodes/*/offer", "/nodes/*/drain", "/regions/*", "/earn/*/lines/*"}
+    owned |= {"/nodes/*/split", "/nodes/*/windows", "/regions/*/terms"}
     assert (owned <= set(found.pages)) == (role == "owner")

@@ -76,13 +76,7 @@ async def read(visit: Visit) -> dict[str, str]:
 
 def values_of(visit: Visit, alerts: Told, timers: list[Told], ready: Told) -> dict[str, str]:
     """The same of what was read."""
-    count = len(alerts["data"])
-    told = "; ".join(one["told"] for one in alerts["data"])
-    found = {
-        "wrong": f"{count} alert{'' if count == 1 else 's'} now: {told}"
-        if count
-        else "No alert holds."
-    }
+    found = {"wrong": operate.said(alerts["data"])}
     for one in operate.outside(alerts["figures"]):
         found[f"outside {one['name']} {one.get('of') or ''}"] = str(one["value"])
     for one in timers:

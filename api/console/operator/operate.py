@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from starlette.responses import Response
 
 from api.console.visits.reading import Refused, Told
@@ -36,6 +38,7 @@ async def show(visit: Visit) -> Response:
     return visit.show(
         "operator/operate.html",
         alerts=alerts["data"],
+        said=said(alerts["data"]),
         outside=outside(alerts["figures"]),
         ready=await ready(visit),
         timers=rows,
@@ -60,6 +63,15 @@ async def ready(visit: Visit) -> Told:
         return await visit.read("/readyz")
     except Refused as found:
         return dict(found.problem)
+
+
+def said(alerts: list[Told]) -> str:
+    """What is wrong, in one sentence; the same alerts of many things are counted."""
+    if not alerts:
+        return "No alert holds."
+    counts = Counter(one["told"] for one in alerts)
+    told = [text if count == 1 else f"{text} ({count})" for text, count in counts.items()]
+    return f"{len(alerts)} alert{'s hold' if len(alerts) > 1 else ' holds'} now: {'; '.join(told)}"
 
 
 def outside(figures: list[Told]) -> list[Told]:

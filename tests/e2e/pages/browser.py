@@ -64,11 +64,13 @@ def new_page(context: BrowserContext) -> Page:
     return page
 
 
-def pictured(page: Page, name: str) -> None:
-    """A picture for the documents, where a folder for them is named."""
+def pictured(page: Page, name: str, *, whole: bool = True) -> None:
+    """A picture for the documents, where a folder for them is named; else than `whole`, only what
+    is seen without scrolling.
+    """
     if SCREENSHOTS:
         page.wait_for_timeout(300)
-        page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", full_page=True)
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", full_page=whole)
 
 
 @cache
