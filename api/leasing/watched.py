@@ -10,6 +10,7 @@ whose node has reported since; of the others the last estimate still holds.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -20,8 +21,12 @@ from api.leasing.work import PARTIES
 from api.metering.unbilled import LIVE_LEASES_MAX, LeaseEstimateAnswer, estimates
 from api.process.service import Service
 from ledger.beside import lease_logs
+from ledger.log.handle import LOG_AWAY
 from ledger.log.usage_reads import last_numbers
 from projections.lease.leases import LEASES, Standing, read_standings
+from projections.runner import Connection
+
+logger = logging.getLogger(__name__)
 
 WATCHED_MAX = LIVE_LEASES_MAX
 
@@ -69,7 +74,7 @@ class Seen:
 
 def look(service: Service, before: Mapping[str, Seen | None]) -> dict[str, Seen]:
     """These leases as they are now; `before` is what the last look saw of each, None: nothing.
-    Leases that do not exist are left out.
+    Leases that do not exist are left out, and those whose reports cannot be read.
     """
     assert len(before) <= WATCHED_MAX, len(before)
     with service.connection() as connection:
@@ -91,11 +96,35 @@ def look(service: Service, before: Mapping[str, Seen | None]) -> dict[str, Seen]
             for name, standing in standings.items()
         }
         moved = [name for name, one in found.items() if _has_moved(before[name], one)]
-        so_far = estimates(service.ledger, connection, moved, service.clock.now_us())
+        so_far, failed = _estimates(service, connection, moved)
     return {
-        name: replace(one, estimate=so_far[name]) if name in so_far else one
+        name: replace(one, estimate=so_far.get(name, one.estimate))
         for name, one in found.items()
+        if name not in failed
     }
+
+
+def _estimates(
+    service: Service, connection: Connection, moved: list[str]
+) -> tuple[dict[str, LeaseEstimateAnswer], set[str]]:
+    """Of those of these leases that run, and which of them cannot be computed: no other stops."""
+    now_us = service.clock.now_us()
+    try:
+        return estimates(service.ledger, connection, moved, now_us), set()
+    except LOG_AWAY:
+        raise  # it is no lease's fault
+    except Exception as error:
+        logger.warning("%d leases are estimated one by one: %s", len(moved), error)
+    found, failed = dict[str, LeaseEstimateAnswer](), set[str]()
+    for name in moved:
+        try:
+            found |= estimates(service.ledger, connection, [name], now_us)
+        except LOG_AWAY:
+            raise
+        except Exception:
+            logger.exception("live pages of %s end: it cannot be estimated", name)
+            failed.add(name)
+    return found, failed
 
 
 def _seen(

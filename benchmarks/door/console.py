@@ -9,7 +9,8 @@ In one run:
 
 *Pages*: every page of the menus of a stranger, a renter, an owner and the operator, and one of each
 row's page, in a headless Chromium on the same machine; the browser's own "first contentful paint",
-the middle and the worst of some loads with nothing kept from the load before but style and script.
+of some loads with nothing kept from the load before but style and script; and the processor time of
+the server and of PostgreSQL for a load, which tells more than the paint where others use the cores.
 
 *Visitors*: each is a session that looks at the home of a renter and at the leases. Half as many go
 before and warm the server; the growth of its resident memory over the others is told.
@@ -211,7 +212,8 @@ def _pages(folder: Path, bench: Bench, lease: Running) -> Iterator[dict[str, Any
     from tests.e2e.pages.browser import CHROMIUM, browser_in, new_page
 
     if CHROMIUM is None:
-        yield {"page": "none: there is no Chromium here", "ms": [], "worst_ms": 0}
+        told = {"page": "none: there is no Chromium here", "ms": []}
+        yield {**told, "worst_ms": 0, "processor_ms": 0}
         return
     market, named = bench.market, {"lease": lease.lease_id, "node": lease.node_id}
     keys = {"": "", "renter": market.renters[0], "owner": market.owner, "operator": market.operator}
@@ -226,13 +228,20 @@ def _pages(folder: Path, bench: Bench, lease: Running) -> Iterator[dict[str, Any
                 page.wait_for_url(f"{bench.address}/")
             for path in paths:
                 address, took = bench.address + path.format(**named), []
+                before = bench.processor()
                 for _ in range(bench.numbers.loads):
                     answer = page.goto(address, wait_until="load")
                     assert answer is not None
                     assert answer.status == 200, (address, answer.status)
                     took.append(_painted(page))
+                used = sum(bench.processor()) - sum(before)
                 took = sorted(round(one) for one in took)
-                yield {"page": f"{role} {path}", "ms": took, "worst_ms": took[-1]}
+                yield {
+                    "page": f"{role} {path}",
+                    "ms": took,
+                    "worst_ms": took[-1],
+                    "processor_ms": round(used / bench.numbers.loads * 1e3),
+                }
 
 
 def _painted(page: Any) -> float:
@@ -429,7 +438,9 @@ def table(result: dict[str, Any]) -> str:
     lines = [result["figure"], json.dumps(result["conditions"])]
     lines += [f"  {name}: {json.dumps(result[name])}" for name in ("script", "visitors", "live")]
     pages = sorted(result["pages"], key=lambda one: -one["worst_ms"])
-    lines += [f"  {one['worst_ms']:>6} ms  {one['page']:<36} {one['ms']}" for one in pages]
+    for one in pages:
+        told = f"{one['ms']}, {one['processor_ms']} ms of processor"
+        lines.append(f"  {one['worst_ms']:>6} ms  {one['page']:<36} {told}")
     return "\n".join(lines)
 
 

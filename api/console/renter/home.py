@@ -9,7 +9,7 @@ from starlette.responses import Response
 from api.console.drawing.zones import moment_of
 from api.console.renter import bill, listing
 from api.console.visits.months import Month, this_month
-from api.console.visits.reading import Told
+from api.console.visits.reading import Told, Value
 from api.console.visits.visit import Visit
 
 ROWS_MAX, LATELY_MAX, NEAR_PERCENT = 100, 5, 80
@@ -37,8 +37,8 @@ async def _leases(visit: Visit, is_open: bool, most: int) -> list[Told]:
     """The newest leases that one rents, that are open or that are not."""
     if not visit.may("renter", "client", "audit:read"):
         return []
-    asked = {"open": is_open, "renter_id": visit.account_id, "order": "desc", "limit": most}
-    found: list[Told] = (await visit.read("/v1/leases", **asked))["data"]
+    asked: dict[str, Value] = {"open": is_open, "renter_id": visit.account_id}
+    found: list[Told] = (await visit.read("/v1/leases", order="desc", limit=most, **asked))["data"]
     return found
 
 

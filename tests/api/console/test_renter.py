@@ -242,6 +242,10 @@ class Watching:
         return self.told
 
 
+def state_seen(lease: watches.Watched) -> str:
+    return "" if lease.seen is None else lease.seen.standing.state
+
+
 def until(is_so: Any) -> None:
     waited = time.monotonic() + 20
     while not is_so():
@@ -260,9 +264,9 @@ def test_a_lease_is_watched_live_until_the_session_ends(shared: Scene, app: Any)
         assert browser.get(f"/leases/{lease}/live").status_code == 429
         (reader,) = watches.WATCHES.readers.values()
         assert list(reader.leases) == [lease], "one entry for all that look at it"
-        until(lambda: reader.leases[lease].seen is not None)
+        until(lambda: state_seen(reader.leases[lease]) == "active")
         shared.renter.made(f"/v1/leases/{lease}/close")
-        until(lambda: reader.leases[lease].seen.standing.state == "closing")
+        until(lambda: state_seen(reader.leases[lease]) == "closing")
         time.sleep(0.1)
         assert browser.send("/sign-out", browser.marks("/")).status_code == 303
         told = pages.ended()
@@ -284,7 +288,7 @@ def test_all_watched_leases_are_read_together_however_many(
     """One look for all leases and pages; a page itself asks nothing."""
     looks: list[int] = []
     asked: list[str] = []
-    real, fetch = watches.look, Reader.fetch
+    real, fetch = watched.look, Reader.fetch
 
     def look(service: Any, before: Any) -> Any:
         looks.append(len(before))
@@ -401,6 +405,25 @@ def test_a_look_sees_what_the_api_tells_and_asks_no_more_for_many(shared: Scene)
     assert again[leases[0]].estimate is seen.estimate, "nothing has moved"
     assert watched.look(shared.service, {"lease_" + "0" * 32: None}) == {}
     for lease in leases:
+        shared.renter.made(f"/v1/leases/{lease}/close")
+
+
+def test_a_lease_whose_reports_cannot_be_read_ends_its_own_pages_alone(
+    shared: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, sound = opened(shared), opened(shared)
+    real = watched.estimates
+
+    def estimates(ledger: Any, connection: Any, lease_ids: Any, now_us: int) -> Any:
+        if broken in lease_ids:
+            raise ValueError("what a node has sent")
+        return real(ledger, connection, lease_ids, now_us)
+
+    monkeypatch.setattr(watched, "estimates", estimates)
+    found = watched.look(shared.service, {broken: None, sound: None})
+    assert list(found) == [sound]
+    assert found[sound].estimate is not None
+    for lease in (broken, sound):
         shared.renter.made(f"/v1/leases/{lease}/close")
 
 
