@@ -41,7 +41,7 @@ assert STREAMS_MAX <= WATCHED_MAX
 class Watched:
     """A lease as it was seen last, with the end of what it has printed."""
 
-    streams: list[Stream] = field(default_factory=list)
+    streams: list[Watcher] = field(default_factory=list)
     seen: Seen | None = None
     text: str = ""
 
@@ -63,8 +63,8 @@ class Watched:
 
 
 @dataclass(eq=False, slots=True)
-class Stream:
-    """One live page."""
+class Watcher:
+    """One live page, and what it has to be told."""
 
     session: Session
     watched: Watched
@@ -105,9 +105,9 @@ class _Reader:
     leases: dict[str, Watched] = field(default_factory=dict)
     task: asyncio.Task[None] | None = None
 
-    def add(self, session: Session, lease_id: str) -> Stream:
+    def add(self, session: Session, lease_id: str) -> Watcher:
         watched = self.leases.setdefault(lease_id, Watched())
-        stream = Stream(session, watched, time.monotonic())
+        stream = Watcher(session, watched, time.monotonic())
         watched.streams.append(stream)
         if watched.seen is not None:
             stream.news.set()
@@ -115,7 +115,7 @@ class _Reader:
             self.task = asyncio.get_running_loop().create_task(self._run())
         return stream
 
-    def remove(self, stream: Stream, lease_id: str) -> None:
+    def remove(self, stream: Watcher, lease_id: str) -> None:
         watched = stream.watched
         watched.streams.remove(stream)
         if not watched.streams and self.leases.get(lease_id) is watched:
@@ -154,7 +154,7 @@ class _Reader:
 
 
 def _read(
-    service: Service, leases: dict[str, Watched], due: Sequence[Stream]
+    service: Service, leases: dict[str, Watched], due: Sequence[Watcher]
 ) -> tuple[dict[str, Seen], set[str]]:
     found = look(service, {lease_id: each.seen for lease_id, each in leases.items()})
     asked = {each.session.row.session_id: each.session for each in due}
@@ -191,7 +191,7 @@ class Watches:
     @contextmanager
     def one_more(
         self, service: Service, session: Session, lease_id: str
-    ) -> Generator[Stream, None, None]:
+    ) -> Generator[Watcher, None, None]:
         """A stream of the lease, while it is open. Raises Refused."""
         by = session.principal.account_id, session.row.session_id
         self.begun(*by)
