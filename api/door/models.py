@@ -117,6 +117,15 @@ IDS_MAX = 200
 """Ids that one list is asked for."""
 
 
+def _several(prefix: str) -> Any:
+    """A query parameter with ids of one kind."""
+    one = rf"{prefix}_[0-9A-Za-z]{{1,64}}"
+    return Query(
+        pattern=rf"^{one}(,{one}){{0,{IDS_MAX - 1}}}$",
+        description=f"Ids, {prefix}_..., at most {IDS_MAX}, with commas between them",
+    )
+
+
 def _id_pattern(prefix: str) -> str:
     return rf"^{prefix}_[0-9A-Za-z]{{1,64}}$"
 
@@ -189,13 +198,8 @@ AccountQuery = Annotated[str | None, Query(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 NodeQuery = Annotated[str | None, Query(pattern=_id_pattern("node"))]
 LeaseQuery = Annotated[str | None, Query(pattern=_id_pattern("lease"))]
 VolumeQuery = Annotated[str | None, Query(pattern=_id_pattern("volume"))]
-OffersQuery = Annotated[
-    str | None,
-    Query(
-        pattern=rf"^offer_[0-9A-Za-z]{{1,64}}(,offer_[0-9A-Za-z]{{1,64}}){{0,{IDS_MAX - 1}}}$",
-        description=f"Ids of offers, at most {IDS_MAX}, with commas between them",
-    ),
-]
+OffersQuery = Annotated[str | None, _several("offer")]
+NodesQuery = Annotated[str | None, _several("node")]
 JobQuery = Annotated[str | None, Query(pattern=_id_pattern("job"))]
 ProviderQuery = Annotated[str | None, Query(pattern=_id_pattern("prov"))]
 RegionQuery = Annotated[str | None, Query(pattern=_id_pattern("region"))]

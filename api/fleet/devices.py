@@ -18,6 +18,7 @@ from api.door.models import (
     LeaseId,
     NodeId,
     NodeQuery,
+    NodesQuery,
     Position,
     Ppm,
     ProviderId,
@@ -117,6 +118,7 @@ def list_devices(
     call: Caller,
     order: InOrder,
     node_id: NodeQuery = None,
+    node_ids: NodesQuery = None,
     region_id: RegionQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
@@ -129,6 +131,7 @@ def list_devices(
         rows = fleet.read_devices(
             view.connection,
             node_id=node_id,
+            node_ids=None if node_ids is None else node_ids.split(","),
             region_id=region_id,
             account_id=call.principal.only,
             after=place.after[0],

@@ -19,6 +19,7 @@ from api.door.models import (
     Moment,
     NodeId,
     NodeQuery,
+    NodesQuery,
     OfferId,
     OfferInPath,
     OffersQuery,
@@ -253,6 +254,7 @@ def search_offers(
     gpu_count: AmountQuery = None,
     sla_class: TextQuery = None,
     offer_ids: OffersQuery = None,
+    node_ids: NodesQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
@@ -272,6 +274,7 @@ def search_offers(
             price_max=price_max,
             account_id=account_id,
             node_id=node_id,
+            node_ids=None if node_ids is None else node_ids.split(","),
             setting=setting,
             kind=kind,
             rtt_us_max=None if max_latency_ms is None else max_latency_ms * 1_000,

@@ -593,6 +593,7 @@ def read_devices(
     *,
     device_id: str | None = None,
     node_id: str | None = None,
+    node_ids: list[str] | None = None,
     region_id: str | None = None,
     account_id: str | None = None,
     after: int = 0,
@@ -607,6 +608,7 @@ def read_devices(
         JOIN proj_fleet.node n ON n.node_id = d.node_id WHERE d.position > %(after)s
         AND (%(device)s::text IS NULL OR d.device_id = %(device)s)
         AND (%(node)s::text IS NULL OR d.node_id = %(node)s)
+        AND (%(nodes)s::text[] IS NULL OR d.node_id = ANY(%(nodes)s))
         AND (%(region)s::text IS NULL OR n.region_id = %(region)s)
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s
             OR n.owner_account_id = %(account)s
@@ -622,6 +624,7 @@ def read_devices(
         way,
         device=device_id,
         node=node_id,
+        nodes=node_ids,
         region=region_id,
         account=account_id,
         after=after,
@@ -651,6 +654,7 @@ def read_offers(
     price_max: int | None = None,
     account_id: str | None = None,
     node_id: str | None = None,
+    node_ids: list[str] | None = None,
     setting: str | None = None,
     kind: str | None = None,
     rtt_us_max: int | None = None,
@@ -672,6 +676,7 @@ def read_offers(
         AND (%(price_max)s::bigint IS NULL OR o.price_units <= %(price_max)s)
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
         AND (%(node)s::text IS NULL OR o.node_id = %(node)s)
+        AND (%(nodes)s::text[] IS NULL OR o.node_id = ANY(%(nodes)s))
         AND (%(setting)s::text IS NULL OR n.region_id IN (
             SELECT region_id FROM proj_fleet.region WHERE setting = %(setting)s))
         AND (%(kind)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
@@ -690,6 +695,7 @@ def read_offers(
         "price_max": price_max,
         "account": account_id,
         "node": node_id,
+        "nodes": node_ids,
         "setting": setting,
         "kind": kind,
         "rtt": rtt_us_max,

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from api.console.visits.reading import Told
 from api.console.visits.visit import Visit
 
-OFFERS_MAX, EPOCHS_MAX = 100, 10
+OFFERS_MAX, EPOCHS_MAX = 25, 10
 NEXT = {
     "rent": ("/offers", "/room"),
     "leases": ("/leases", "/bills"),

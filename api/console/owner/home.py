@@ -11,19 +11,20 @@ from api.console.drawing.plots import Bar, Bars
 from api.console.owner import causes
 from api.console.owner.own import (
     FLEET_READERS,
-    ROWS_MAX,
     credits_,
+    devices_of,
     earned_by,
     machine,
     nodes_of,
     now_of,
+    offers_of,
     total,
 )
 from api.console.visits.months import Month, this_month
 from api.console.visits.reading import Told
 from api.console.visits.visit import Visit
 
-DEVICES_MAX = 500
+MACHINES_SHOWN = 25
 SERIES_MAX = 4
 NODES_MAX = 10
 """More nodes than that are drawn as one bar a day: an hour has a row for each of them."""
@@ -47,6 +48,7 @@ async def show(visit: Visit) -> Response:
         earned_today=total(today, "earned"),
         earned=total(earned, "earned"),
         machines=machines,
+        has_more=len(machines) == MACHINES_SHOWN,
         plot=_plot(month, days, machines),
         has_nodes=visit.may(*FLEET_READERS),
         calendar=calendar(maturity, visit),
@@ -76,14 +78,14 @@ async def _machines(visit: Visit, month: list[Told], today: list[Told]) -> list[
     """Each node with its state, what it does, its price and what it earned."""
     if not visit.may(*FLEET_READERS):
         return []
-    nodes = await nodes_of(visit)
-    devices = await visit.read("/v1/devices", limit=DEVICES_MAX)
-    offers = await visit.read("/v1/offers", account_id=visit.account_id, limit=ROWS_MAX)
+    nodes = (await nodes_of(visit, MACHINES_SHOWN))["data"]
+    devices = await devices_of(visit, nodes)
+    offers = await offers_of(visit, nodes)
     told = []
     for node in nodes:
         node_id = node["node_id"]
-        mine = [one for one in devices["data"] if one["node_id"] == node_id and not one["retired"]]
-        offered = [one for one in offers["data"] if one["node_id"] == node_id]
+        mine = [one for one in devices if one["node_id"] == node_id and not one["retired"]]
+        offered = [one for one in offers if one["node_id"] == node_id]
         of_node: dict[str, Any] = {
             "node": node,
             "name": machine(node),

@@ -67,7 +67,7 @@ async def _page(visit: Visit, code: Told | None, problem: Refused | None) -> Res
     mine = {one["provider_id"] for one in providers["data"]}
     regions = await visit.read("/v1/regions", limit=ROWS_MAX)
     admissions = await visit.read("/v1/admissions", account_id=own_alone(visit), limit=ROWS_MAX)
-    nodes = await nodes_of(visit)
+    nodes = (await nodes_of(visit, ROWS_MAX))["data"]
     own = [one for one in regions["data"] if one["provider_id"] in mine]
     arriving = [one for one in nodes if one["phase"] in ARRIVING]
     return visit.show(

@@ -9,8 +9,19 @@ from starlette.responses import Response
 
 from api.console.drawing.plots import Bar, Bars
 from api.console.owner import causes
-from api.console.owner.home import DEVICES_MAX, today_of
-from api.console.owner.own import ROWS_MAX, credits_, earned_by, machine, nodes_of, now_of
+from api.console.owner.home import today_of
+from api.console.owner.own import (
+    DEVICES_MAX,
+    ROWS_MAX,
+    credits_,
+    devices_of,
+    earned_by,
+    machine,
+    now_of,
+    offers_of,
+    own_alone,
+)
+from api.console.renter import listing
 from api.console.visits.reading import Refused, Told
 from api.console.visits.visit import Visit
 
@@ -21,15 +32,15 @@ MINUTES_OF_US = 60_000_000
 
 async def show_all(visit: Visit) -> Response:
     """`/nodes`"""
-    nodes = await nodes_of(visit)
-    devices = await visit.read("/v1/devices", limit=DEVICES_MAX)
-    offers = await visit.read("/v1/offers", account_id=visit.account_id, limit=ROWS_MAX)
+    found = await listing.newest(visit, "/v1/nodes", account_id=own_alone(visit))
+    nodes = sorted(found["data"], key=lambda one: one["phase"] == "retired")
+    devices, offers = await devices_of(visit, nodes), await offers_of(visit, nodes)
     earned = await earned_by(visit, "node_id", today_of(visit))
     today = {one.get("node_id"): one["earned"] for one in earned}
     rows = []
     for node in nodes:
-        mine = _live(devices["data"], node["node_id"])
-        prices = [one for one in offers["data"] if one["node_id"] == node["node_id"]]
+        mine = _live(devices, node["node_id"])
+        prices = [one for one in offers if one["node_id"] == node["node_id"]]
         rows.append(
             {
                 "node": node,
@@ -40,7 +51,7 @@ async def show_all(visit: Visit) -> Response:
                 "today": today.get(node["node_id"], credits_(0)),
             }
         )
-    return visit.show("owner/nodes.html", rows=rows, rows_max=ROWS_MAX)
+    return visit.show("owner/nodes.html", rows=rows, found=found)
 
 
 def _live(devices: list[Told], node_id: str) -> list[Told]:

@@ -11,7 +11,7 @@ from api.console.visits.reading import Told, Value
 from api.console.visits.visit import Visit
 from api.door.moments import moment
 
-ROWS_MAX, EARNINGS_MAX = 200, 500
+ROWS_MAX, EARNINGS_MAX, DEVICES_MAX = 200, 500, 500
 TIMES = "\N{MULTIPLICATION SIGN}"
 FLEET_READERS = ("provider", "operator", "audit:read")
 """Any one of these scopes reads nodes."""
@@ -24,11 +24,12 @@ def own_alone(visit: Visit) -> str | None:
     return visit.account_id if visit.principal.account_kind in SEE_ALL else None
 
 
-async def nodes_of(visit: Visit) -> list[Told]:
-    """The visitor's nodes, the newest first, retired ones last."""
-    found = await visit.read("/v1/nodes", account_id=own_alone(visit), order="desc", limit=ROWS_MAX)
-    rows: list[Told] = found["data"]
-    return sorted(rows, key=lambda one: one["phase"] == "retired")
+async def nodes_of(visit: Visit, most: int, cursor: str | None = None) -> Told:
+    """A page of the visitor's nodes, the newest first, of the page the retired ones last."""
+    found = await visit.read(
+        "/v1/nodes", account_id=own_alone(visit), order="desc", limit=most, cursor=cursor
+    )
+    return {**found, "data": sorted(found["data"], key=lambda one: one["phase"] == "retired")}
 
 
 async def earned_by(visit: Visit, by: str, period: dict[str, str]) -> list[Told]:
@@ -42,6 +43,24 @@ async def earned_by(visit: Visit, by: str, period: dict[str, str]) -> list[Told]
         cursor = found.get("next_cursor")
         if cursor is None or not found["has_more"]:
             return rows
+
+
+async def devices_of(visit: Visit, nodes: list[Told]) -> list[Told]:
+    """The devices of these nodes, as far as one list tells them."""
+    rows: list[Told] = []
+    if nodes:
+        asked = ",".join(one["node_id"] for one in nodes)
+        rows = (await visit.read("/v1/devices", node_ids=asked, limit=DEVICES_MAX))["data"]
+    return rows
+
+
+async def offers_of(visit: Visit, nodes: list[Told]) -> list[Told]:
+    """The open offers of these nodes, the cheapest first, as far as one list tells them."""
+    rows: list[Told] = []
+    if nodes:
+        asked = ",".join(one["node_id"] for one in nodes)
+        rows = (await visit.read("/v1/offers", node_ids=asked, limit=ROWS_MAX))["data"]
+    return rows
 
 
 def now_of(visit: Visit) -> str:

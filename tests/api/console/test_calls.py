@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from api.console.owner import home
+from api.console.renter import listing
 from api.console.visits.reading import Reader
 from api.main import create_app
 from tests.api.console.test_sessions import Browser
@@ -88,3 +91,37 @@ def test_a_visitor_who_is_not_signed_in_pays_for_each_question(
     assert answers.count(200) <= BURST // 4 + 1
     told = Browser(create_app(narrow.service, with_console=True)).get("/sign-up")
     assert told.status_code == 200, "a page without questions costs one"
+
+
+def test_an_owner_sees_the_newest_machines_and_a_way_to_all(
+    scene: Scene, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their own devices and offers, however many machines there are."""
+    first = scene.provider.node_id
+    scene.provider.join(scene, "gamma", "NVIDIA L40S", 1_000_000)
+    second = scene.provider.node_id
+    both = scene.owner.read("/v1/devices", node_ids=f"{first},{second}")["data"]
+    assert {one["node_id"] for one in both} == {first, second}
+    foreign = scene.other.node_id
+    alone = scene.owner.read("/v1/devices", node_ids=f"{second},{foreign}")["data"]
+    assert {one["node_id"] for one in alone} == {second}, "another owner's is left out"
+    offers = scene.anybody.read("/v1/offers", node_ids=f"{second},{foreign}")["data"]
+    assert {one["node_id"] for one in offers} == {second, foreign}
+    assert scene.owner.get("/v1/devices", node_ids="lease_1").status_code == 422
+    monkeypatch.setattr(home, "MACHINES_SHOWN", 1)
+    monkeypatch.setattr(listing, "ROWS", 1)
+    browser = Browser(create_app(scene.service, with_console=True))
+    browser.sign_in(scene.owner.key)
+    text = browser.get("/earn").text
+    assert f'href="/nodes/{second}"' in text
+    assert f'href="/nodes/{first}"' not in text
+    assert '<a href="/nodes">All machines</a>' in text
+    asked.clear()
+    text = browser.get("/nodes").text
+    assert len(asked) <= 4, asked
+    assert "NVIDIA L40S" in text
+    assert f'href="/nodes/{first}"' not in text
+    (rest,) = re.findall(r'<a href="([^"]*)">Older ones', text)
+    text = browser.get(rest.replace("&amp;", "&")).text
+    assert f'href="/nodes/{first}"' in text
+    assert "NVIDIA A100-PCIE-80GB" in text
