@@ -663,16 +663,20 @@ def read_offers(
     after: tuple[int, int] = (-1, 0),
     limit: int = 50,
 ) -> list[Offer]:
-    """Cheapest first, of all or of `among`; `rtt_us_max`: only of nodes that measured their ways
-    and found none longer; `after` is (price_units, position) of the last offer of
-    the page before.
+    """Cheapest first, of all or of `among`: by the index of prices, so that a page of a large fleet
+    looks at no more offers than it passes on the way to its last row. `rtt_us_max`: only of nodes
+    that measured their ways and found none longer; `after` is (price_units, position) of the last
+    offer of the page before.
     """
     sql = (
         _OFFER
         + """WHERE (o.price_units, o.position) > (%(price)s, %(position)s)
         AND (%(withdrawn)s OR o.withdrawn_at_us IS NULL)
-        AND (%(model)s::text IS NULL OR %(model)s = ANY(k.models))
-        AND (%(class)s::text IS NULL OR %(class)s = ANY(k.gpu_classes))
+        AND (%(model)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
+            WHERE d.node_id = o.node_id AND NOT d.retired AND d.gpu_class IS NOT NULL
+                AND d.model = %(model)s))
+        AND (%(class)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
+            WHERE d.node_id = o.node_id AND NOT d.retired AND d.gpu_class = %(class)s))
         AND (%(price_max)s::bigint IS NULL OR o.price_units <= %(price_max)s)
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
         AND (%(node)s::text IS NULL OR o.node_id = %(node)s)
