@@ -15,6 +15,7 @@ from api.console.renter import listing, watches
 from api.console.visits.reading import Reader, Refused
 from api.leasing import watched
 from api.main import create_app
+from api.metering import unbilled
 from ledger.beside import lease_logs
 from tests.api.console.test_sessions import Browser
 from tests.scenes.server import Caller, Scene
@@ -412,7 +413,7 @@ def test_a_lease_whose_reports_cannot_be_read_ends_its_own_pages_alone(
     shared: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken, sound = opened(shared), opened(shared)
-    real = watched.estimates
+    real = unbilled.estimates
 
     def estimates(ledger: Any, connection: Any, lease_ids: Any, now_us: int) -> Any:
         if broken in lease_ids:
