@@ -6633,8 +6633,8 @@ class RegionInfraTermsRequest(TypedDict):
 
 
 class RegionMapAnswer(TypedDict):
-    """GeoJSON (RFC 7946). `kind` of a feature: `region` or `waiting`; longitude comes
-    first.
+    """GeoJSON (RFC 7946). `kind` of a feature: `region`, `waiting` or `node`; longitude
+    comes first.
     """
 
     type: Literal["FeatureCollection"]
@@ -7696,10 +7696,14 @@ class UnmatchedRequestPage(TypedDict):
 
 
 class UnmetDemandAnswer(TypedDict):
-    """GPUs that are asked for and that no node gives: now, and of requests given up lately."""
+    """GPUs that are asked for and that no node gives: now, by requests that wait; lately,
+    by those that were given up, and by those refused at once (the largest one of each
+    account).
+    """
 
     waiting_gpus: int
     given_up_gpus: int
+    refused_gpus: int
 
 
 class UpcomingMaturityAnswer(TypedDict):

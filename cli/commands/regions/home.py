@@ -247,6 +247,7 @@ def where_next(
         "workers",
         "waiting_people",
         "waiting_gpus",
+        "refused_gpus",
         "leased_ppm",
     )
     lines = columns(rows, names)
