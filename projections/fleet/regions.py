@@ -240,7 +240,7 @@ def read_ingress_days(
     return read.many(connection, IngressDay, sql, region=region_id, since=since_day)
 
 
-NEIGHBOURS_MAX = 1_000
+NEIGHBOURS_MAX = 4_000
 
 
 def read_neighbours(connection: Connection, region_id: str) -> list[Neighbour]:
