@@ -299,6 +299,31 @@ def test_k_3_an_owner_sees_rewards_over_time_a_map_and_its_part_until_the_hand_o
     }
 
 
+def test_k_3_a_paused_lease_does_not_go_on_for_the_owner_before(market: Scene) -> None:
+    """Its terms name who was the owner then: the new one's machine would earn for another."""
+    ann, ben = market.account(), market.account()
+    homes = region(market, "paused", owner_share_ppm=900_000)
+    machine = at_work(market, ann, code_for(market, homes, ann), "paused", DESKTOP)
+    node = f"/v1/nodes/{machine.node_id}"
+    offer(market, machine.node_id, interruptible=True)
+    job = job_in(market, homes, interruptible=True)
+    lease = market.lease(job=job)
+    path = f"/v1/leases/{lease['lease_id']}"
+    machine.caller.made(f"{node}/assignments/{lease['lease_id']}/ready")
+    for _ in range(2):
+        assert market.renter.made(f"{path}/pause")["state"] == "paused"
+        assert market.renter.made(f"{path}/resume")["state"] == "active"
+    market.renter.made(f"{path}/pause")
+    ann.made(f"{node}/transfer", {"account_id": ben.account_id})
+    market.clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    ben.made(f"{node}/transfer/accept")
+    refused = market.renter.post(f"{path}/resume")
+    assert (refused.status_code, refused.json()["code"]) == (409, "lease_state")
+    assert "handed on" in refused.json()["detail"]
+    market.renter.made(f"{path}/close")
+    assert market.lease(job=job)["node_id"] == machine.node_id
+
+
 def reporter(scene: Scene, machine: Machine, name: str) -> Provider:
     """The machine as one that signs reports."""
     made = copy.copy(scene.provider)
