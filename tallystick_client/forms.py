@@ -4866,8 +4866,9 @@ class NodeNeighbourTargetsAnswer(TypedDict):
 class NodeNeighboursAnswer(TypedDict):
     """`verdict` of the node among the admitted nodes of its region: `connected` when each
     reached the other within a day, `disconnected` when one of a pair tried and did not,
-    `unknown` when a pair was not tried, `single` when there is no other node. Absent in a
-    region of a cloud.
+    `unknown` when a pair was not tried, `single` when there is no other node. Of more than
+    129 nodes each tries some 32 that are drawn, and `connected` takes 8 of them and none
+    missed. Absent in a region of a cloud.
     """
 
     node_id: str

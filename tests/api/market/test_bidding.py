@@ -177,8 +177,8 @@ def test_v_9_a_trade_lies_between_what_either_side_would_do_without(market: Mark
     """A GPU-hour costs Robinson 2 and Friday 4: at 3 each of them is better off by 1."""
     scene = market.scene
     friday = scene.job(max_price_per_gpu_hour=credits_of(4_000_000))
-    asked = {"job": friday, "pricing": {"module": "second_price", "closes_in_seconds": 60}}
-    lease_id = scene.lease(**asked)["lease_id"]
+    pricing = {"module": "second_price", "closes_in_seconds": 60}
+    lease_id = scene.lease(job=friday, pricing=pricing)["lease_id"]
     robinson, other, third = market.providers
     assert code(market.bid(lease_id, third, 4_000_001)) == (409, "price_above_cap")
     assert market.bid(lease_id, robinson, 2_000_000).status_code == 201
@@ -188,7 +188,7 @@ def test_v_9_a_trade_lies_between_what_either_side_would_do_without(market: Mark
     price = int(lease["price_per_gpu_hour"]["units"])
     assert (lease["node_id"], price) == (robinson.node_id, 3_000_000)
     assert (4_000_000 - price, price - 2_000_000) == (1_000_000, 1_000_000)
-    alone = scene.lease(**asked)["lease_id"]
+    alone = scene.lease(job=friday, pricing=pricing)["lease_id"]
     assert market.bid(alone, robinson, 4_000_000).status_code == 201
     market.tick(60 * SECOND_US)
     assert market.lease(alone)["price_per_gpu_hour"] == credits_of(4_000_000), "never above"
