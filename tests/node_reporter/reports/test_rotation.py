@@ -174,8 +174,8 @@ def test_a_crash_before_the_spool_changed_hands_leaves_the_old_key_in_office(
 
 
 def test_a_key_is_changed_twice_before_the_server_gets_a_report(node: Rotating) -> None:
-    """A change that the server did not hear of, and another one: told of the first again, the server
-    refused it, and the node stopped for good.
+    """A change that the server did not hear of, and another one: told of the first again, the
+    server refused it, and the node stopped for good.
     """
     node.run(2)
     node.reporter.stop()
