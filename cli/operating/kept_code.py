@@ -6,7 +6,8 @@ The standard library writes each method of a dataclass as text and compiles it, 
 for 1,400 classes that is a third of the processor time until a server answers. Python keeps the
 code of modules in `__pycache__`; this keeps the code of those texts there too, by their hashes, and
 under the same rules: written where the folder can be written and bytecode may be, read by the same
-version of Python alone, made anew where it is not there. `python -m cli.operating.kept_code` makes it.
+version of Python alone, made anew where it is not there. It is made by
+`python -m cli.operating.kept_code`.
 """
 
 from __future__ import annotations
