@@ -41,7 +41,7 @@ class People:
         can = [self.open, self.pass_time, self.pass_time, self.work, self.trouble]
         can += [self.ready] * 3 if self.reserved else []
         can += [self.close, self.top_up, self.report] if self.running else []
-        can += [self.extend] if self._with_term() else []
+        can += [self.extend] * 3 if self._with_term() else []
         can += [self.come_back] * 2 if self.run.later else []
         self.rng.choice(can)()
 
