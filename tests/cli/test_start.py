@@ -52,23 +52,10 @@ def _ran(script: str) -> str:
     return done.stdout
 
 
-def test_an_idle_server_is_without_what_only_some_requests_need() -> None:
-    """Also once its timers have begun."""
-    _ran(
-        "import sys, cli.serve\n"
-        "from api.main import build\n"
-        "build(None)\n"
-        "from api import timers\n"
-        "timers.load()\n"
-        f"found = [name for name in {NOT_AT_THE_START} if name in sys.modules]\n"
-        "sys.exit(f'imported {found}' if found else 0)"
-    )
-
-
-def test_a_server_starts_without_the_forms_of_its_operations_and_without_its_timers() -> None:
-    """They come with the first request to a room, and when timers begin: 600 forms take a second of
-    a processor.
-    """
+def test_a_server_starts_without_forms_and_timers_and_is_idle_without_what_few_requests_need() -> (
+    None
+):
+    """Forms come with the first request to a room, and timers when requests are answered."""
     told = _ran(
         "import json, sys, cli.serve\n"
         "from api.main import build\n"
@@ -80,9 +67,13 @@ def test_a_server_starts_without_the_forms_of_its_operations_and_without_its_tim
         "forms = {one.__module__ for one in below(BaseModel)}\n"
         "files = [name.split('.') for name in sys.modules if name.startswith('api.')]\n"
         "rooms = {one[1] for one in files if len(one) == 3 and one[2] != 'registry'}\n"
-        "print(json.dumps([sorted(forms), sorted(rooms & set(RESOURCES))]))\n"
+        "from api import timers\n"
+        "timers.load()\n"
+        f"found = [name for name in {NOT_AT_THE_START} if name in sys.modules]\n"
+        "print(json.dumps([sorted(forms), sorted(rooms & set(RESOURCES)), found]))\n"
     )
-    forms, rooms = json.loads(told)
+    forms, rooms, found = json.loads(told)
+    assert found == [], "an idle server has no use for it"
     assert {one for one in forms if one.startswith("api.")} == WITH_FORMS
     assert rooms == ["monitoring"], "what monitors read is no operation"
 

@@ -50,12 +50,10 @@ class NodeKeys(Scene):
         self.clock = SteppedClock(wall_us=WALL_US, mono_us=BEGIN_US)
         self.server = ModelServer(public_key=public_key(key), clock=self.clock)
         self.url = self.stack.enter_context(serve(self.server))
+        self._report()
 
     def close(self) -> None:
         self.stack.close()
-
-    def prepare(self) -> None:
-        self._report()
 
     def act(self, tell: Tell) -> None:
         with closing(HttpTransport(self.url, allow_http=True)) as transport:
