@@ -97,7 +97,9 @@ class _Kept:
         place = self._places.get(mark)
         if place is None or self._mapped is None:
             return None
-        return self._mapped[self._begin + place[0] : self._begin + place[1]]
+        with suppress(ValueError):  # it was closed meanwhile, where another thread makes a class
+            return self._mapped[self._begin + place[0] : self._begin + place[1]]
+        return None
 
     def close(self) -> None:
         if self._mapped is not None:

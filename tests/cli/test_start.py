@@ -121,6 +121,15 @@ def test_kept_code_that_is_damaged_or_of_another_python_is_made_anew(tmp_path: P
                 at: int
 
     make()
+    text, made = "def __create_fn__():\n return 7", dict[str, Any]()
+    for _ in range(2):  # the second time it is in the file
+        with kept_code.kept(file):
+            late = dataclasses.exec  # type: ignore[attr-defined]
+            late(text, {}, {})
+    late(text, {}, made)  # by a thread that was in the middle of it
+    assert made["__create_fn__"]() == 7
+    file.unlink()
+    make()
     whole = file.read_bytes()
     for damaged in (b"", b"xxxx" + whole[4:], whole[:-1], whole[:80] + b"x" + whole[81:]):
         file.write_bytes(damaged)
