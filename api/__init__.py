@@ -2,4 +2,4 @@
 in; answers, problem documents and new facts come out. The rules are in `domain`.
 """
 
-__all__ = ("main", "settings", "timers")
+__all__ = ("index", "main", "rooms", "settings", "timers")

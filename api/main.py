@@ -1,7 +1,8 @@
 """The application: every operation behind its door, usage ingest in front of the framework.
 
 `create_app(service)` is what uvicorn serves. Wiring only: operations are declared in the resource
-files, and an incomplete one stops the start.
+files. `index.py` says which there are and where; a resource file is imported with the first request
+that may be for one of its room.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import Any
+from typing import Any, get_type_hints
 
 from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from api import openapi_document
+from api import index, openapi_document
 from api.door import errors, health
 from api.door.auth import Authenticator
 from api.door.door import Door, Way
 from api.door.limits import SPEND, Buckets, Spent, bucket_of
+from api.door.models import RequestModel
 from api.door.operation import Operation
 from api.door.paging import Cursors
 from api.door.positions import MIN_POSITION, MIN_USAGE
@@ -50,8 +52,21 @@ The body's `position` says the same, but for an answer that is one fact: it has 
 
 
 def operations() -> list[Operation]:
-    """Every operation there is."""
-    return [operation for resource in RESOURCES for operation in resource.operations]
+    """Every operation there is; the resource files of all rooms are imported."""
+    return [each for room in RESOURCES for each in _operations_of(room).values()]
+
+
+@cache
+def _operations_of(room: str) -> dict[str, Operation]:
+    """The operations of one room by name, as its files declare them and the index tells them."""
+    declared = [each for resource in RESOURCES[room]() for each in resource.operations]
+    found = {each.name: each for each in declared}
+    assert len(found) == len(declared), f"two operations of {room} have one name"
+    told = {name: each.path for name, each in found.items()}
+    assert told == index.WAYS[room], (
+        f"{room} is not as in api/index.py: python -m api.openapi.write"
+    )
+    return found
 
 
 def create_app(service: Service, *, with_console: bool = False) -> Asgi:
@@ -79,7 +94,7 @@ def build(service: Service | None) -> FastAPI:
     app.router.routes.extend(_ways())
     errors.install(app)
     health.add(app)
-    for page in PAGES:
+    for page in (each for room in PAGES for each in room()):
         page(app)
     app.openapi = document  # type: ignore[method-assign]
     if service is not None:
@@ -115,17 +130,22 @@ def document_of(tag: str) -> dict[str, Any]:
 def _ways() -> tuple[Way, ...]:
     """Every route, made once in a process: a route knows its operation and nothing of an app."""
     router = APIRouter(route_class=Door)
-    names: set[str] = set()
-    found = []
-    for operation in operations():
-        assert operation.name not in names, f"two operations are called {operation.name}"
-        assert operation.name.count("_"), f"{operation.name} is not verb_noun"
-        names.add(operation.name)
-        found.append(Way(operation.path, partial(_door, router, operation)))
-    return tuple(found)
+    return tuple(
+        Way(path, partial(_opened, router, room, name))
+        for room, found in index.WAYS.items()
+        for name, path in found.items()
+    )
+
+
+def _opened(router: APIRouter, room: str, name: str) -> Door:
+    return _door(router, _operations_of(room)[name])
 
 
 def _door(router: APIRouter, operation: Operation) -> Door:
+    for form in get_type_hints(operation.endpoint).values():
+        if isinstance(form, type) and issubclass(form, RequestModel):
+            form.model_config["defer_build"] = False  # put together now: nothing waits for it
+            form.model_rebuild()
     router.add_api_route(
         operation.path,
         operation.endpoint,

@@ -1,11 +1,13 @@
 """What the rooms add to the server, merged: every resource and every timer.
 
-A new resource or timer stands in `registry.py` of its room; only a new room adds lines here.
+A new resource or timer stands in `registry.py` of its room; only a new room adds lines here. What
+a registry lists is imported when it is asked for: a server that starts answers before it knows the
+forms of hundreds of operations (`index.py` says where each is).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fastapi import FastAPI
 
@@ -35,49 +37,50 @@ from api.sites import registry as sites
 from api.storage import registry as storage
 from api.trust import registry as trust
 
-RESOURCES: Sequence[Resource] = (
-    *parties.RESOURCES,
-    *authority.RESOURCES,
-    *prices.RESOURCES,
-    *funds.RESOURCES,
-    *fleet.RESOURCES,
-    *cloud.RESOURCES,
-    *machines.RESOURCES,
-    *regions.RESOURCES,
-    *sites.RESOURCES,
-    *metering.RESOURCES,
-    *storage.RESOURCES,
-    *trust.RESOURCES,
-    *epochs.RESOURCES,
-    *governance.RESOURCES,
-    *chain.RESOURCES,
-    *market.RESOURCES,
-    *pools.RESOURCES,
-    *jobs.RESOURCES,
-    *leasing.RESOURCES,
-    *income.RESOURCES,
-    *corrections.RESOURCES,
-    *audit.RESOURCES,
-    *monitoring.RESOURCES,
+RESOURCES: Mapping[str, Callable[[], tuple[Resource, ...]]] = {
+    "parties": parties.resources,
+    "authority": authority.resources,
+    "prices": prices.resources,
+    "funds": funds.resources,
+    "fleet": fleet.resources,
+    "cloud": cloud.resources,
+    "machines": machines.resources,
+    "regions": regions.resources,
+    "sites": sites.resources,
+    "metering": metering.resources,
+    "storage": storage.resources,
+    "trust": trust.resources,
+    "epochs": epochs.resources,
+    "governance": governance.resources,
+    "chain": chain.resources,
+    "market": market.resources,
+    "pools": pools.resources,
+    "jobs": jobs.resources,
+    "leasing": leasing.resources,
+    "income": income.resources,
+    "corrections": corrections.resources,
+    "audit": audit.resources,
+    "monitoring": monitoring.resources,
+}
+"""By room, in the order of the document."""
+TIMERS: Sequence[Callable[[], tuple[Timer | TimerOf, ...]]] = (
+    parties.timers,
+    authority.timers,
+    funds.timers,
+    fleet.timers,
+    metering.timers,
+    storage.timers,
+    trust.timers,
+    epochs.timers,
+    chain.timers,
+    market.timers,
+    pools.timers,
+    jobs.timers,
+    leasing.timers,
+    income.timers,
+    corrections.timers,
+    audit.timers,
+    monitoring.timers,
 )
-TIMERS: Sequence[Timer | TimerOf] = (
-    *parties.TIMERS,
-    *authority.TIMERS,
-    *funds.TIMERS,
-    *fleet.TIMERS,
-    *metering.TIMERS,
-    *storage.TIMERS,
-    *trust.TIMERS,
-    *epochs.TIMERS,
-    *chain.TIMERS,
-    *market.TIMERS,
-    *pools.TIMERS,
-    *jobs.TIMERS,
-    *leasing.TIMERS,
-    *income.TIMERS,
-    *corrections.TIMERS,
-    *audit.TIMERS,
-    *monitoring.TIMERS,
-)
-PAGES: Sequence[Callable[[FastAPI], None]] = (*monitoring.PAGES,)
+PAGES: Sequence[Callable[[], tuple[Callable[[FastAPI], None], ...]]] = (monitoring.pages,)
 """What is no operation of the API, such as what monitors read."""

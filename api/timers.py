@@ -31,9 +31,16 @@ logger = logging.getLogger(__name__)
 PAUSE_SECONDS_MAX = 300.0
 
 
+def load() -> None:
+    """Import what timers need. Raises what an import raises."""
+    for room in TIMERS:
+        room()
+
+
 def all_timers(service: Service) -> tuple[Timer, ...]:
     """The timers of a service, in the order of `run_once`: by their turns."""
-    made = [each if isinstance(each, Timer) else each(service) for each in TIMERS]
+    found = [each for room in TIMERS for each in room()]
+    made = [each if isinstance(each, Timer) else each(service) for each in found]
     return tuple(sorted((each for each in made if each is not None), key=lambda each: each.turn))
 
 

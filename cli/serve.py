@@ -34,6 +34,7 @@ from api.process.database_watch import watching
 from api.process.service import Service
 from api.settings import Settings, SettingsInvalid, is_here
 from api.telemetry import logs, metrics
+from cli.operating import kept_code
 from cli.terminal import AnswerIsNo
 
 logger = logging.getLogger(__name__)
@@ -177,17 +178,26 @@ class Server(uvicorn.Server):
 @contextmanager
 def _jobs(service: Service, begin: threading.Event) -> Generator[None, None, None]:
     """The background jobs in a thread, unless the settings leave them to `tallystick jobs`. They
-    begin once `begin` is set: at a start forty of them would delay the first answer.
+    are imported and begin once `begin` is set: at a start forty of them would delay the first
+    answer. Jobs that cannot begin end the server, and raise what it was.
     """
     if not service.settings.jobs or service.settings.read_only:
         yield
         return
-    stop = threading.Event()
+    stop, failed = threading.Event(), list[Exception]()
 
     def work() -> None:
         begin.wait()
-        if not stop.is_set():
+        if stop.is_set():
+            return
+        try:
+            with kept_code.kept():
+                jobs.load()
             jobs.run(service, once=False, stop=stop)
+        except Exception as error:
+            logger.exception("the timers cannot run: the server ends")
+            failed.append(error)
+            os.kill(os.getpid(), signal.SIGTERM)
 
     thread = threading.Thread(target=work, name="jobs")
     thread.start()
@@ -197,6 +207,8 @@ def _jobs(service: Service, begin: threading.Event) -> Generator[None, None, Non
         stop.set()
         begin.set()
         thread.join()
+        if failed:
+            raise failed[0]
 
 
 @contextmanager

@@ -134,8 +134,10 @@ def serve(
     # where classes with slots leave a copy of themselves.
     before = gc.get_threshold()
     gc.set_threshold(20_000, 1_000, 1_000)
-    from cli import serve as cli_serve
+    from cli.operating import kept_code
 
+    with kept_code.kept():
+        from cli import serve as cli_serve
     try:
         code = cli_serve.serve(settings)
     finally:

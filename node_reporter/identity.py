@@ -107,8 +107,15 @@ def make_key(path: Path) -> SigningKey:
     return key
 
 
+def is_unfinished(path: Path) -> bool:
+    """Whether a process died while it made this key: nobody has ever had it."""
+    return path.exists() and path.stat().st_size < SEED_BYTES
+
+
 def key_or_new(path: Path) -> SigningKey:
-    """The key in this file, made where there is none. Raises KeyUnreadable."""
+    """The key in this file, made where there is none or an unfinished one. Raises KeyUnreadable."""
+    if is_unfinished(path):
+        path.unlink()
     try:
         return make_key(path)
     except FileExistsError:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from api.audit import audit, solvency
-from api.audit.tree_timer import pin_timer, run_trees
 from api.door.operation import Resource
 from api.process.timer import Timer, TimerOf
 
-RESOURCES: tuple[Resource, ...] = (audit.resource, solvency.resource)
-TIMERS: tuple[Timer | TimerOf, ...] = (pin_timer, Timer("tree", 2, 60, run_trees, turn=270))
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.audit import audit, solvency
+
+    return (audit.resource, solvency.resource)
+
+
+def timers() -> tuple[Timer | TimerOf, ...]:
+    """Its timers, imported when timers begin."""
+    from api.audit.tree_timer import pin_timer, run_trees
+
+    return (pin_timer, Timer("tree", 2, 60, run_trees, turn=270))

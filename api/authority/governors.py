@@ -45,20 +45,10 @@ from domain.authority.governors import (
     ProposeGovernorChange,
     VoteOnGovernorChange,
     has_opened,
-    is_due,
 )
 from domain.authority.reasons import AuthorityReason
-from domain.authority.register import (
-    GOVERNORS,
-    KIND,
-    SCHEDULED,
-    GovernorChange,
-    Register,
-    register_of,
-)
+from domain.authority.register import GOVERNORS, KIND, GovernorChange, Register
 from domain.authority.vote import KEY_PATTERN, enrolment_text
-from domain.refusal import Refused
-from projections.runner import Connection
 
 resource = Resource("governors")
 
@@ -215,22 +205,6 @@ def apply_governor_change(change: NumberInPath, body: EmptyRequest, call: Caller
     del body
     command = ApplyGovernorChange(number=change, at_us=call.now_us)
     return call.record(lambda: command, _after(call))
-
-
-def run_governors(service: Service, _connection: Connection, now_us: int) -> int:
-    """Put every scheduled change into force whose epoch was opened; one that cannot be waits."""
-    done = 0
-    world = service.ledger.world()
-    for change in register_of(world).changes:
-        if change.status != SCHEDULED or not is_due(world, change):
-            continue
-        command = ApplyGovernorChange(number=change.proposed.number, at_us=now_us)
-        try:
-            service.ledger.handle(command, key=None, now_us=now_us)
-        except Refused:
-            continue  # too few of its voters are left, or another change came first
-        done += 1
-    return done
 
 
 def network_of(service: Service) -> str:

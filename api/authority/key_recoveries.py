@@ -6,7 +6,6 @@ It is announced on the server's machine with `tallystick admin recover-key`; the
 
 from __future__ import annotations
 
-import logging
 from typing import Annotated, Literal
 
 from fastapi import Path, Response
@@ -27,12 +26,10 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.process.service import Service
 from domain.authority.key_recovery import (
     KEY_RECOVERIES,
     KIND,
     CancelKeyRecovery,
-    EndKeyRecovery,
     KeyRecoveries,
     KeyRecovery,
 )
@@ -40,9 +37,7 @@ from domain.authority.reasons import AuthorityReason
 from domain.authority.register import Register, register_of
 from domain.authority.vote import CANCEL
 from domain.parties.reasons import PartiesReason
-from projections.runner import Connection
 
-logger = logging.getLogger(__name__)
 resource = Resource("key-recoveries")
 
 NumberInPath = Annotated[int, Path(ge=1, le=1_000_000), Digits]
@@ -120,17 +115,6 @@ def cancel_key_recovery(
         return _told(register, after.state(KEY_RECOVERIES))
 
     return call.record(command, told)
-
-
-def run_key_recovery(service: Service, _connection: Connection, now_us: int) -> int:
-    """Issue the key of a recovery whose time has come."""
-    waiting = service.ledger.world().state(KEY_RECOVERIES).waiting
-    if waiting is None or waiting.announced.effective_at_us > now_us:
-        return 0
-    number = waiting.announced.number
-    service.ledger.handle(EndKeyRecovery(number=number, at_us=now_us), key=None, now_us=now_us)
-    logger.warning("the recovery %d of the operator's key has ended", number)
-    return 1
 
 
 def _told(register: Register, recoveries: KeyRecoveries) -> KeyRecoveriesAnswer:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from api.authority import governors, key_recoveries
 from api.door.operation import Resource
 from api.process.timer import Timer
 
-RESOURCES: tuple[Resource, ...] = (governors.resource, key_recoveries.resource)
-TIMERS: tuple[Timer, ...] = (
-    Timer("governors", 60, 7_200, governors.run_governors, turn=205),
-    Timer("key_recovery", 60, 7_200, key_recoveries.run_key_recovery, turn=206),
-)
-"""After `epochs`: a change waits for an epoch to be opened."""
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.authority import governors, key_recoveries
+
+    return (governors.resource, key_recoveries.resource)
+
+
+def timers() -> tuple[Timer, ...]:
+    """Its timers, imported when timers begin. After `epochs`: a change waits for an epoch to be
+    opened.
+    """
+    from api.authority.waiting_timer import run_governors, run_key_recovery
+
+    return (
+        Timer("governors", 60, 7_200, run_governors, turn=205),
+        Timer("key_recovery", 60, 7_200, run_key_recovery, turn=206),
+    )

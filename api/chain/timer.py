@@ -27,7 +27,7 @@ from api.chain.reconcile import reconcile, settled_block, tree_of
 from api.chain.stores import OutboxStore, ScannerStore
 from api.epochs import closing as settlement
 from api.epochs.payout_files import payout_path
-from api.governance.breakers import why_it_waits
+from api.governance.passing import why_it_waits
 from contracts import manifest
 from contracts.abi import ContractRefused
 from contracts.chain import Call

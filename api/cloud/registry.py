@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from api.cloud import capacity, onboarding, quotas
 from api.door.operation import Resource
 
-RESOURCES: tuple[Resource, ...] = (onboarding.resource, quotas.resource, capacity.resource)
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.cloud import capacity, onboarding, quotas
+
+    return (onboarding.resource, quotas.resource, capacity.resource)

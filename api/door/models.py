@@ -52,7 +52,7 @@ TEXT_MAX = 256
 class RequestModel(BaseModel):
     """The base of everything a client sends."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def with_examples(*examples: Mapping[str, Any]) -> ConfigDict:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.epochs import epochs, explanations, reward_corrections
-from api.epochs.closing_timer import run_epochs
 from api.process.timer import Timer
 
-RESOURCES: tuple[Resource, ...] = (
-    epochs.resource,
-    explanations.resource,
-    reward_corrections.resource,
-)
-TIMERS: tuple[Timer, ...] = (Timer("epochs", 60, 900, run_epochs, turn=200),)
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.epochs import epochs, explanations, reward_corrections
+
+    return (epochs.resource, explanations.resource, reward_corrections.resource)
+
+
+def timers() -> tuple[Timer, ...]:
+    """Its timers, imported when timers begin."""
+    from api.epochs.closing_timer import run_epochs
+
+    return (Timer("epochs", 60, 900, run_epochs, turn=200),)

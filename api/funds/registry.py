@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.funds import forecasts, funding, payments, promotions
-from api.funds.payment_timer import run_payments
-from api.funds.promotion_timer import run_promotions
 from api.process.timer import Timer
 
-RESOURCES: tuple[Resource, ...] = (
-    funding.resource,
-    promotions.resource,
-    forecasts.resource,
-    payments.resource,
-)
-TIMERS: tuple[Timer, ...] = (
-    Timer("payments", 60, 7_200, run_payments, turn=70),
-    Timer("promotions", 60, 7_200, run_promotions, turn=130),
-)
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.funds import forecasts, funding, payments, promotions
+
+    return (funding.resource, promotions.resource, forecasts.resource, payments.resource)
+
+
+def timers() -> tuple[Timer, ...]:
+    """Its timers, imported when timers begin."""
+    from api.funds.payment_timer import run_payments
+    from api.funds.promotion_timer import run_promotions
+
+    return (
+        Timer("payments", 60, 7_200, run_payments, turn=70),
+        Timer("promotions", 60, 7_200, run_promotions, turn=130),
+    )

@@ -2,4 +2,4 @@
 policies, rehearsals and breakers come out.
 """
 
-__all__ = ("breakers", "registry", "rehearsal")
+__all__ = ("passing", "registry", "rehearsal")

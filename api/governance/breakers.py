@@ -21,13 +21,10 @@ from domain.governance.breakers import (
     WINDOW_US_MAX,
     WINDOW_US_MIN,
     Breaker,
-    PassBreaker,
     SetBreaker,
     stream_of,
 )
-from domain.governance.reasons import GovernanceReason
 from domain.prices.reasons import PricesReason
-from ledger.log.handle import Ledger
 
 resource = Resource("breakers")
 
@@ -109,20 +106,6 @@ def set_breaker(breaker: NameInPath, body: BreakerLimitRequest, call: Caller) ->
         lambda: checked(call, command),
         lambda after: _told(breaker, after.state(stream_of(breaker)), call.now_us),
     )
-
-
-def why_it_waits(ledger: Ledger, breaker: str, ref: str, amount: int, now_us: int) -> str | None:
-    """Ask a breaker to let an amount pass; None when it has, else why not, in words."""
-    if not amount:
-        return None
-    command = PassBreaker(breaker=breaker, ref=ref, amount=amount, at_us=now_us)
-    ledger.handle(command, key=None, now_us=now_us)
-    state = ledger.market.state_of(stream_of(breaker))
-    if state.has_passed(ref):
-        return None
-    held = state.held(now_us)
-    code = GovernanceReason.BREAKER_LIMIT.value
-    return f"{code}: {held} of {state.limit} have passed, needed {amount}"
 
 
 def _told(name: str, state: Breaker, now_us: int) -> BreakerAnswer:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.governance import breakers, grants, policies, policy_rehearsal
 
-RESOURCES: tuple[Resource, ...] = (
-    policy_rehearsal.resource,
-    policies.resource,
-    grants.resource,
-    breakers.resource,
-)
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.governance import breakers, grants, policies, policy_rehearsal
+
+    return (policy_rehearsal.resource, policies.resource, grants.resource, breakers.resource)

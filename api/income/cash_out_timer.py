@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 
-from api.governance.breakers import why_it_waits
+from api.governance.passing import why_it_waits
 from api.income.maturing_timer import ACCOUNTS_MAX, raise_if
 from api.process.service import Service
 from api.processors.seam import NewPayout, PayoutSeen, Processor, ProcessorAway, ProcessorRefused

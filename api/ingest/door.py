@@ -33,12 +33,11 @@ from msgspec import Meta
 from nacl.bindings import crypto_sign_BYTES, crypto_sign_open
 from nacl.exceptions import BadSignatureError
 
-from api.ingest import form as usage_form
 from api.telemetry import metrics
 from domain.metering import report
 from domain.metering.report import ReportInvalid
+from ledger.log import report_form as usage_form
 from ledger.log.usage import (
-    FLAG_CONTENT,
     AppendFailed,
     Full,
     Item,
@@ -500,7 +499,7 @@ def _item(node_id: str, key: NodeKey, envelope: _Envelope, index: int) -> Item:
     try:
         identity = usage_form.read(body)
     except ReportInvalid as broken:
-        flags = FLAG_CONTENT
+        flags = usage_form.FLAG_CONTENT
         identity = _identity_of_broken(body, broken, index)
     _check_agreement(node_id, envelope, identity, index)
     return item(

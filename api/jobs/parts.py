@@ -1,16 +1,10 @@
-"""What the server does for the plan of a job: parts opened, replaced and closed, runs started.
+"""The parts of a job over HTTP: the calls that scale it, tell its parts and cost, and its queue.
 
-    one lease per part and attempt, one per due time          whoever asks, and however often
-
-A timer goes through the jobs that have a plan; ids of leases follow from job, part and attempt (or
-due time), and the job's own stream remembers each, so a timer that runs twice, or late, opens
-nothing twice. Here are also the calls that scale a job, tell its parts and cost, and its queue.
+What a timer does for the plan of a job is `plan_timer.py`'s.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Response
@@ -38,16 +32,12 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, ByNumber, Cursor, Limit
 from api.jobs.jobs import READ, WRITE, own_job
-from api.market.matching import MATCH_AGAIN
-from api.market.placing import placed
-from api.process.lease_desk import Round
-from api.process.one_by_one import OneByOne
-from api.process.service import Service
+from api.jobs.plan_timer import closing, job_of, queue_of
 from domain.duration import SECOND_US
 from domain.fleet.reasons import FleetReason
 from domain.jobs.cron import next_due_us, parse
-from domain.jobs.job import JobState, Part, ScaleJob, job_stream
-from domain.jobs.parts import due_parts, due_run, members_for, plan_of, surplus
+from domain.jobs.job import Part, ScaleJob
+from domain.jobs.parts import plan_of
 from domain.jobs.plan import MEMBERS_MAX
 from domain.jobs.reasons import JobsReason
 from domain.jobs.task_queue import (
@@ -63,29 +53,20 @@ from domain.jobs.task_queue import (
     TaskTaken,
     task_queue_stream,
 )
-from domain.lease.close_codes import CANCELLED_BEFORE_START, RENTER_CLOSED, SCALED_DOWN
-from domain.lease.lease import CloseLease, RequestLease, lease_stream
+from domain.lease.close_codes import SCALED_DOWN
+from domain.lease.lease import lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
-from domain.stream import derive_id
 from domain.trust.reasons import TrustReason
-from ledger.log.handle import JOB_ACCOUNT, StreamMoved
-from projections import tables
 from projections.lease import leases
 from projections.lease.leases import LEASES
 from projections.runner import Connection
 
-logger = logging.getLogger(__name__)
-
 resource = Resource("jobs")
 
-PLANNED_MAX = 200
-"""Jobs looked at together; a round goes through all of them."""
-OPENED_MAX = 500
-"""Leases one round opens: what is left over waits for the next one."""
 TOGETHER_MAX = 20
 """Leases that are closed in the append that scales a job; the rest follow, at the same moment."""
 
@@ -239,7 +220,7 @@ def scale_job(job_id: JobInPath, body: JobScaleRequest, call: Caller) -> Respons
             at_us=call.now_us,
         )
         by_renter = [
-            _close("renter", part, SCALED_DOWN, call.now_us, call.now_us) for part in chosen
+            closing("renter", part, SCALED_DOWN, call.now_us, call.now_us) for part in chosen
         ]
         return [scale, *by_renter]
 
@@ -299,7 +280,7 @@ def _require_visible(call: Call, connection: Connection, job_id: str) -> None:
 
 def _next_run(call: Call, job_id: str) -> str | None:
     """When a scheduled job runs next."""
-    state = _job(call.service, job_id)
+    state = job_of(call.service, job_id)
     schedule = plan_of(state).schedule
     if schedule is None or not state.is_open:
         return None
@@ -371,7 +352,7 @@ def read_task_queue(job_id: JobInPath, call: Caller) -> Response:
     """Returns how many tasks a queue holds."""
     with call.read(LEASES) as view:
         _require_visible(call, view.connection, job_id)
-        return call.answer(view, _queue_told(job_id, _queue(call.service, job_id), call.now_us))
+        return call.answer(view, _queue_told(job_id, queue_of(call.service, job_id), call.now_us))
 
 
 @resource.post(
@@ -440,116 +421,3 @@ def _queue_told(job_id: str, queue: Queue, now_us: int) -> TaskQueueAnswer:
     return TaskQueueAnswer(
         job_id=job_id, waiting=waiting, taken=len(queue.waiting) - waiting, done=len(queue.done)
     )
-
-
-# --- the timer -------------------------------------------------------------------------------
-
-
-class PlansStopped(Exception):
-    """Some jobs could not go on for a reason that is no refusal; the others did."""
-
-
-def run_plans(service: Service, connection: Connection, now_us: int) -> int:
-    """Open, replace and close the leases of jobs with a plan; start the runs that are due."""
-    tables.step_all(connection, only=("leases", "fleet"))
-    plans = OneByOne(logger, "the plan of %s stops")
-    for job_id in _planned(connection):
-        plans.take(job_id, _go_on, service, job_id, now_us, OPENED_MAX - plans.done)
-    return plans.end(PlansStopped)
-
-
-def _planned(connection: Connection) -> Iterator[str]:
-    after = 0
-    while rows := leases.read_planned(connection, after=after, limit=PLANNED_MAX):
-        yield from (row.job_id for row in rows)
-        after = rows[-1].position
-
-
-def _go_on(service: Service, job_id: str, now_us: int, opened_max: int) -> int:
-    """What one job's plan wants now; how many leases were closed and opened."""
-    done = _follow_queue(service, job_id, now_us)
-    state = _job(service, job_id)
-    done += sum(_closed(service, part, state, now_us) for part in surplus(state))
-    due_us = due_run(state, now_us)
-    if due_us is not None:
-        done += _opened(service, job_id, now_us, run_due_us=due_us)
-    for due in list(due_parts(state, now_us))[: max(0, opened_max)]:
-        if not _opened(service, job_id, now_us, part=due.part, attempt=due.attempt):
-            break  # the parts are alike: what is refused to one, is to all
-        done += 1
-    return done
-
-
-def _follow_queue(service: Service, job_id: str, now_us: int) -> int:
-    """Scale the members of a queue job with the tasks that are not done."""
-    state = _job(service, job_id)
-    wanted = members_for(plan_of(state), len(_queue(service, job_id).waiting))
-    if wanted is None or wanted == state.members or not state.is_open:
-        return 0
-    scale = ScaleJob(job_id=job_id, members=wanted, cause="tasks", by="job", at_us=now_us)
-    return len(service.ledger.handle(scale, key=None, now_us=now_us).changes)
-
-
-def _closed(service: Service, part: Part, state: JobState, now_us: int) -> int:
-    """Close a part that is too many, at the moment since when it is."""
-    lease = service.ledger.market.state_of(lease_stream(part.lease_id))
-    unopened = RENTER_CLOSED if lease.opened is not None else CANCELLED_BEFORE_START
-    code = SCALED_DOWN if state.is_open else unopened
-    command = _close("job", part, code, state.changed_us, now_us)
-    return bool(service.ledger.handle(command, key=None, now_us=now_us).changes)
-
-
-def _close(party: str, part: Part, code: int, closed_at_us: int, now_us: int) -> CloseLease:
-    return CloseLease(
-        lease_id=part.lease_id, closed_at_us=closed_at_us, party=party, code=code, at_us=now_us
-    )
-
-
-def _opened(
-    service: Service,
-    job_id: str,
-    now_us: int,
-    *,
-    part: int | None = None,
-    attempt: int | None = None,
-    run_due_us: int | None = None,
-) -> bool:
-    """Open one lease of a plan, if it can be; a refusal waits for the next round."""
-    what = f"run/{job_id}/{run_due_us}" if part is None else f"part/{job_id}/{part}/{attempt}"
-    lease_id = derive_id("lease", JOB_ACCOUNT, what)
-
-    def commands() -> list[Any]:
-        state = _job(service, job_id)
-        spec, plan = state.submitted, plan_of(state)
-        assert spec is not None
-        request = RequestLease(
-            lease_id=lease_id,
-            job_id=job_id,
-            account_id=spec.account_id,
-            term_us=plan.run_us,
-            funds=None,
-            at_us=now_us,
-            refill=plan.run_us is None,
-            key_id=spec.key_id,
-            part=part,
-            attempt=attempt,
-            run_due_us=run_due_us,
-            by_timer=True,
-        )
-        here = Round.of_one(service.ledger.world(), now_us)
-        return placed(service, request, spec, here)
-
-    try:
-        service.ledger.handle(commands, key=None, now_us=now_us, again_on=MATCH_AGAIN)
-    except (Refused, StreamMoved) as no:
-        logger.info("%s is not opened yet: %s", what, no)
-        return False
-    return True
-
-
-def _job(service: Service, job_id: str) -> JobState:
-    return service.ledger.market.state_of(job_stream(job_id))
-
-
-def _queue(service: Service, job_id: str) -> Queue:
-    return service.ledger.market.state_of(task_queue_stream(job_id))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from api.door.auth import with_scope
 from api.door.call import Call, Caller
 from api.door.models import AnswerModel, Count, Hex32, Position, RequestModel, with_examples
 from api.door.operation import Resource
-from api.process.service import Service
+from api.jobs.workspace_timer import is_open
 from api.settings import Settings
 from domain.jobs import workspace as rules
 from domain.jobs.job import JobSubmitted, SubmitJob
@@ -31,11 +31,8 @@ from domain.jobs.workspace import FILES_MAX, PIECE_BYTES, PIECES_MAX, RESULTS_MA
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
 from ledger.beside import workspaces
-from projections.lease import leases
 from projections.lease.leases import LEASES
-from projections.pools import pools
 from projections.pools.pools import POOLS
-from projections.runner import Connection
 
 resource = Resource("workspaces")
 
@@ -162,7 +159,7 @@ def add_workspace(body: WorkspaceContentsForm, call: Caller) -> Response:
                 found.pieces(),
                 room(settings),
                 call.now_us,
-                is_open=partial(_is_open, view.connection),
+                is_open=partial(is_open, view.connection),
             )
         except workspaces.QuotaReached as full:
             raise no_room(full) from None
@@ -263,14 +260,3 @@ def pieces_told(
         if key in found
     ]
     return WorkspacePiecesAnswer(data=data, unknown=[one for one in asked if one not in lengths])
-
-
-def run_workspaces(service: Service, connection: Connection, now_us: int) -> int:
-    """Forget what was kept for a day and is named by no open work."""
-    service.follow(connection, (LEASES, POOLS), service.head(connection))
-    return workspaces.forget(connection, now_us, partial(_is_open, connection))
-
-
-def _is_open(connection: Connection, job_ids: Sequence[str]) -> bool:
-    """Whether one of these jobs has work that is open, or a gang that waits for its first lease."""
-    return leases.read_is_open(connection, job_ids) or pools.read_is_waiting(connection, job_ids)

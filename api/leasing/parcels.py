@@ -44,8 +44,8 @@ from api.jobs.workspaces import (
     require_size,
     room,
 )
+from api.leasing.parcel_timer import BEFORE
 from api.leasing.work import leased
-from api.process.service import Service
 from domain.duration import HOUR_US
 from domain.fleet.reasons import FleetReason
 from domain.jobs.job import job_stream
@@ -56,13 +56,11 @@ from domain.lease.lease import Lease, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.refusal import Refused
 from ledger.beside import lease_parcels, workspaces
-from projections.runner import Connection
 
 resource = Resource("work")
 
 RENTERS = with_scope("renter", "client")
 SEALED_MAX = 200_000
-BEFORE = ("requested", "quoted", "reserved", "gang_waiting")
 """States of a lease whose work has not begun."""
 Sealed = Annotated[
     str, Field(pattern=r"^[0-9A-Za-z+/]+={0,2}$", min_length=68, max_length=SEALED_MAX * 4 // 3)
@@ -352,15 +350,3 @@ def read_result_pieces(lease_id: LeaseInPath, body: PiecesWantedRequest, call: C
         lengths = lease_parcels.lengths(view.connection, lease_id, body.sha256)
         read = partial(lease_parcels.pieces, view.connection, lease_id)
         return call.answer(view, pieces_told(body.sha256, lengths, read))
-
-
-def run_lease_parcels(service: Service, connection: Connection, now_us: int) -> int:
-    """Sealed variables go once the work has begun or the lease is over; results after a day."""
-    state_of = service.ledger.market.state_of
-    begun = [
-        lease_id
-        for lease_id in lease_parcels.sealed_leases(connection)
-        if state_of(lease_stream(lease_id)).status not in BEFORE
-    ]
-    gone = lease_parcels.unseal(connection, begun) if begun else 0
-    return gone + lease_parcels.forget(connection, now_us)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.machines import admission, condition
 
-RESOURCES: tuple[Resource, ...] = (admission.resource, condition.resource)
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.machines import admission, condition
+
+    return (admission.resource, condition.resource)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.market import bids, offers, pricing, unmatched
-from api.market.bid_timer import run_bids
 from api.process.timer import Timer
 
-RESOURCES: tuple[Resource, ...] = (
-    offers.resource,
-    bids.resource,
-    pricing.resource,
-    unmatched.resource,
-)
-TIMERS: tuple[Timer, ...] = (Timer("bids", 2, 60, run_bids, turn=50),)
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.market import bids, offers, pricing, unmatched
+
+    return (offers.resource, bids.resource, pricing.resource, unmatched.resource)
+
+
+def timers() -> tuple[Timer, ...]:
+    """Its timers, imported when timers begin."""
+    from api.market.bid_timer import run_bids
+
+    return (Timer("bids", 2, 60, run_bids, turn=50),)

@@ -37,23 +37,17 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.unverified import has_books
 from api.parties.accounts import AccountKind, AccountOpenedAnswer, opening
 from api.parties.members import INVITED_US
 from api.parties.new_keys import ScopeName, Scopes, new_code
-from api.process.service import Service
-from domain.account_closing import CloseAccount
 from domain.duration import DAY_US
 from domain.money import MoneyReason
 from domain.parties.account import SCOPES_OF, SIGN_UP
 from domain.parties.member import InviteOwner
 from domain.parties.reasons import PartiesReason
 from domain.parties.sign_up import VerifyAccount
-from projections.funds import payments
-from projections.funds.payments import PAYMENTS
 from projections.parties import access
 from projections.parties.access import ACCESS
-from projections.runner import Connection
 
 resource = Resource("accounts")
 
@@ -61,10 +55,6 @@ OPEN = "open"
 SIGN_UP_SECONDS = 8_640
 SIGN_UPS_AT_ONCE = 5
 """Of one address in one process: five at once, and another one every 2.4 hours."""
-UNUSED_US = 14 * DAY_US
-"""An account that signed itself up and got neither money nor the operator's word is closed then."""
-BATCH = 100
-BATCHES_MAX = 100
 _turn = Lock()
 """Calls run in threads, and a bucket is for one at a time."""
 
@@ -212,29 +202,3 @@ def verify_account(account_id: AccountInPath, body: EmptyRequest, call: Caller) 
     command = VerifyAccount(account_id=account_id, by=call.principal.member_id, at_us=call.now_us)
     told = AccountVerifiedAnswer(account_id=account_id)
     return call.record(lambda: command, lambda _after: told)
-
-
-# --- what nobody used --------------------------------------------------------------------------
-
-
-def run_unused(service: Service, connection: Connection, now_us: int) -> int:
-    """Close accounts that signed themselves up 14 days ago and never got money; how many."""
-    service.follow(connection, [ACCESS, PAYMENTS])
-    closed, after = 0, ""
-    for _ in range(BATCHES_MAX):
-        found = access.read_unverified(connection, now_us - UNUSED_US, after, BATCH)
-        for account_id in found:
-            # A transfer may be on its way for weeks: what was asked for is waited for.
-            if has_books(service, account_id) or payments.read_payments(
-                connection, account_id=account_id, limit=1
-            ):
-                continue
-            command = CloseAccount(
-                account_id=account_id, lease_ids=(), node_ids=(), by=SIGN_UP, at_us=now_us
-            )
-            service.ledger.handle(command, key=None, now_us=now_us)
-            closed += 1
-        if len(found) < BATCH:
-            break
-        after = found[-1]
-    return closed

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.prices import oracle, provider_kinds, tariffs
 
-RESOURCES: tuple[Resource, ...] = (oracle.resource, tariffs.resource, provider_kinds.resource)
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.prices import oracle, provider_kinds, tariffs
+
+    return (oracle.resource, tariffs.resource, provider_kinds.resource)

@@ -7,22 +7,29 @@
     server.key      is there once the log has facts; nothing in the log depends on which one it is
 
 A data folder that was not mounted, or was lost, would otherwise be filled with new keys in silence,
-and the log would go on with two signatures. So a server asks before it makes a key.
+and the log would go on with two signatures. So a server asks before it makes a key. Of machines
+that open an empty log at once one makes keys; the database says which (`ledger/beside/key_set.py`),
+and the others refuse.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from nacl.signing import SigningKey
 
 from api.process import secret_files
+from api.process.leading import keeping_out
 from domain.nesting import read_json
-from ledger.beside import sealed_secrets
+from ledger.beside import key_set, sealed_secrets
+from ledger.beside.key_set import KeySet
 from ledger.log import codec, market
 from ledger.tree import trees
 from ledger.tree.checkpoint import (
@@ -67,6 +74,31 @@ class Finding:
         return self.state in (MISSING, DIFFERS)
 
 
+def open_log(
+    connection: Connection, folder: Path, origin: str, lost: frozenset[str] = frozenset()
+) -> None:
+    """`require`, and the files that nothing depends on yet are made: by one process at a time, so
+    that of two machines with an empty log the second one finds whose keys it needs.
+    Raises KeysDiffer, SecretUnreadable.
+    """
+    with keeping_out(connection, "key_files"):
+        make_new(folder, require(connection, folder, origin, lost))
+        held = (folder / BLINDING, folder / SIGNER)
+        if key_set.read(connection) is None and all(each.exists() for each in held):
+            blinding, signer = map(secret_files.read, held)
+            where = socket.gethostname(), str(folder.resolve())
+            key_set.keep(connection, KeySet(*where, _blinding_mark(blinding), _public(signer)))
+
+
+def _blinding_mark(key: bytes) -> bytes:
+    """By this it is known again, and by nothing is it found."""
+    return hashlib.sha256(b"tallystick/key_set/v1" + key).digest()
+
+
+def _public(seed: bytes) -> bytes:
+    return bytes(SigningKey(seed).verify_key)
+
+
 def require(
     connection: Connection, folder: Path, origin: str, lost: frozenset[str] = frozenset()
 ) -> list[str]:
@@ -81,6 +113,8 @@ def require(
         for each in wrong:
             logger.warning("%s %s: %s", each.file, each.state, each.why)
     else:
+        if key_set.read(connection) is not None and market.head(connection) == 0:
+            told += ". Copy that folder to here; or, as the log is empty, take an empty database"
         raise KeysDiffer(f"the keys in {folder} are not those of this log: {told}")
     return [each.file for each in found if each.state == NEW and each.file not in lost]
 
@@ -96,13 +130,19 @@ def make_new(folder: Path, files: Iterable[str]) -> None:
 
 def examine(connection: Connection, folder: Path, origin: str) -> list[Finding]:
     """Every key file against the log; nothing is made. Raises SecretUnreadable."""
+    made = key_set.read(connection)
     return [
-        _blinding(connection, folder),
-        _signer(connection, folder, origin),
+        _blinding(connection, folder, made),
+        _signer(connection, folder, origin, made),
         _heads(connection, folder, origin),
-        _sealing(connection, folder),
-        _server(connection, folder),
+        _sealing(connection, folder, made),
+        _server(connection, folder, made),
     ]
+
+
+def _by(made: KeySet | None) -> str | None:
+    """Why a log that depends on no key yet needs those of another machine."""
+    return None if made is None else f"{made.machine} made the keys of this log in {made.folder}"
 
 
 def _key_file(
@@ -120,31 +160,34 @@ def _key_file(
     return Finding(name, MATCHES, needed or "nothing in the log depends on it yet")
 
 
-def _blinding(connection: Connection, folder: Path) -> Finding:
+def _blinding(connection: Connection, folder: Path, made: KeySet | None) -> Finding:
     first = market.first(connection)
 
     def differs(key: bytes) -> str | None:
-        assert first is not None
+        if first is None:
+            return _by(made) if made and made.blinding_sha256 != _blinding_mark(key) else None
         stream, version, body = first
         told = read_json(body).get("blind")
         if codec.blind(key, stream, version) != told:
             return "the first fact of the log is blinded with another key"
         return None
 
-    needed = None if first is None else "the facts of the log are blinded with it"
+    needed = _by(made) if first is None else "the facts of the log are blinded with it"
     return _key_file(folder, BLINDING, needed, differs)
 
 
-def _signer(connection: Connection, folder: Path, origin: str) -> Finding:
+def _signer(connection: Connection, folder: Path, origin: str, made: KeySet | None) -> Finding:
     signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
 
     def differs(seed: bytes) -> str | None:
+        if signed is None and not rotations:
+            return _by(made) if made and made.signer_public != _public(seed) else None
         why = other_than_named(connection, verifier_of(seed, origin))
         if why is not None and rotations and (folder / NEXT_SIGNER).exists():
             why += "; `tallystick keys rotate` ends what was interrupted"
         return why
 
-    needed = None if signed is None else f"it signed the head of {signed[0]} facts"
+    needed = _by(made) if signed is None else f"it signed the head of {signed[0]} facts"
     if rotations:
         needed = f"rotation {rotations[-1].number} announced its key"
     return _key_file(folder, SIGNER, needed, differs)
@@ -212,20 +255,21 @@ def last_head(path: Path, origin: str) -> Checkpoint | None:
         raise NoteInvalid(f"{path} is damaged: {damage}") from damage
 
 
-def _sealing(connection: Connection, folder: Path) -> Finding:
+def _sealing(connection: Connection, folder: Path, made: KeySet | None) -> Finding:
     name = sealed_secrets.newest(connection)
 
     def differs(key: bytes) -> str | None:
-        assert name is not None
-        if sealed_secrets.read(connection, key, name) is None:
+        if name is not None and sealed_secrets.read(connection, key, name) is None:
             return "the newest sealed secret was sealed with another key"
         return None
 
     needed = None if name is None else "the secrets that the database keeps are sealed with it"
+    if name is None and market.head(connection) == 0:
+        needed = _by(made)
     return _key_file(folder, SEALING, needed, differs)
 
 
-def _server(connection: Connection, folder: Path) -> Finding:
+def _server(connection: Connection, folder: Path, made: KeySet | None) -> Finding:
     has_facts = market.head(connection) > 0
-    needed = "a server with this log had one" if has_facts else None
+    needed = "a server with this log had one" if has_facts else _by(made)
     return _key_file(folder, SERVER, needed, lambda _key: None)

@@ -143,8 +143,7 @@ class Service:
                 migrate.migrate(conninfo)
                 with _own(conninfo) as connection:
                     keys = secret_files.made_folder(settings.data_dir)
-                    new = key_files.require(connection, keys, settings.log_origin, lost)
-                    key_files.make_new(keys, new)
+                    key_files.open_log(connection, keys, settings.log_origin, lost)
             service = cls(settings, conninfo, clock or WallClock())
             service.embedded = embedded
             stack.callback(service._close)

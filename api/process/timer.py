@@ -1,6 +1,6 @@
 """What a timer is: a name, how often it runs, and what it does in one round.
 
-A room lists its timers in `TIMERS` of its `registry.py`; `api/timers.py` runs them.
+A room lists its timers in `timers` of its `registry.py`; `api/timers.py` runs them.
 """
 
 from __future__ import annotations

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.sites import datastores, device_configs, edge_devices, inference, reservations
 
-RESOURCES: tuple[Resource, ...] = (
-    edge_devices.resource,
-    device_configs.resource,
-    inference.resource,
-    datastores.resource,
-    reservations.resource,
-)
+
+def resources() -> tuple[Resource, ...]:
+    """Its resources, imported with the first request to one of them."""
+    from api.sites import datastores, device_configs, edge_devices, inference, reservations
+
+    return (
+        edge_devices.resource,
+        device_configs.resource,
+        inference.resource,
+        datastores.resource,
+        reservations.resource,
+    )

@@ -28,13 +28,13 @@ from typing import Any, NamedTuple
 import psycopg
 from nacl.bindings import crypto_sign_open
 
-from api.ingest import form as usage_form
 from benchmarks.log.reports import BenchNode, Signed, bench_node, reports
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from domain.metering import report
 from ledger import migrate
 from ledger.log import pgbin, usage
+from ledger.log import report_form as usage_form
 from ledger.log.usage import Item
 
 ROWS = 100

@@ -9,6 +9,7 @@ __all__ = (
     "charged",
     "console_sessions",
     "dispute_texts",
+    "key_set",
     "lease_halves",
     "lease_logs",
     "lease_parcels",

@@ -4,7 +4,8 @@
     root over all facts            == the root in the signed checkpoint
     every pin                      == chain and tree of its 64 lanes at its sizes
     every vote and enrolment       signed by the personal key of its governor
-    every report                   signed by its node's key, next in its node's own chain
+    every report                   signed by its node's key, next in its node's own chain, flagged
+                                   exactly where it breaks a rule of its form
     every charge of a resource     == what the signed rows give           (ledger/bundle/recount.py)
     first n facts                  == the published root at n, when one is given
 
@@ -25,16 +26,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.epochs.clients import wrong_in
-from domain.metering.report import (
-    LANES,
-    NAME,
-    ReportInvalid,
-    genesis,
-    lane_of,
-    pae,
-    parse,
-    report_hash,
-)
+from domain.metering.report import LANES, NAME, genesis, lane_of, pae, report_hash
 from domain.nesting import read_json
 from ledger.bundle import parquet, passkey
 from ledger.bundle.recount import Recount
@@ -53,6 +45,7 @@ from ledger.bundle.shape import (
     payout_of,
     result_root,
 )
+from ledger.log import report_form
 from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, split_body, usage_leaf
 from ledger.tree import merkle
 from ledger.tree.checkpoint import (
@@ -70,8 +63,6 @@ from ledger.tree.walk import RowWrong, Walk
 
 PUBLISHED = "published root"
 WalletSigner = Callable[[str, str], str | None]
-_FLAG_CONTENT = 1
-"""The content breaks a rule of the report's form; the only flag there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,8 +460,9 @@ class _Verification:
             raise RowWrong(position, f"report {node_seq} of {node_id} follows report {node.seq}")
         if not _continues(signed, node_id, node_seq, node.prev):
             raise RowWrong(position, f"report {node_seq} of {node_id} does not follow by its bytes")
-        if flags not in (0, _FLAG_CONTENT) or (flags and _breaks_no_rule(signed)):
-            raise RowWrong(position, f"flags {flags}, though the report breaks no rule")
+        fault = report_form.flag_fault(flags, signed)
+        if fault is not None:
+            raise RowWrong(position, fault)
         node.seq, node.prev = node_seq, report_hash(signed)
         return signed
 
@@ -542,11 +534,3 @@ def _continues(signed: bytes, node_id: str, node_seq: int, prev: bytes) -> bool:
         return (said["node"], said["seq"], said["prev"]) == (node_id, node_seq, prev.hex())
     except (KeyError, TypeError, ValueError, RecursionError):
         return False
-
-
-def _breaks_no_rule(signed: bytes) -> bool:
-    try:
-        parse(signed)
-    except ReportInvalid:
-        return False
-    return True

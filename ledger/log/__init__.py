@@ -12,6 +12,7 @@ __all__ = (
     "lanes",
     "market",
     "rebooked",
+    "report_form",
     "report_rows",
     "usage",
     "usage_reads",

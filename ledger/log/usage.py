@@ -31,9 +31,6 @@ from ledger.log.durable import DurableAsyncConnection, NotReplicated, wait_for_s
 from ledger.log.full_disk import DISK
 from ledger.log.lanes import lane_of
 
-FLAG_CONTENT = 1
-"""The signed content breaks a rule of the report's form: stored, earns nothing."""
-
 BATCH_REPORTS_MAX = 512
 BATCH_BYTES_MAX = 1_000_000
 QUEUE_REPORTS_MAX = 2_000

@@ -5,11 +5,11 @@
     usage_key         == (lane, node, number, position, leaf) of every report
     usage_node        == number and hash of each node's last report
     the last pin      == chain and root of each lane at its size
+    a report's flag   == 1 where it breaks a rule of the form, else 0
 
 None of it is under a hash itself: proofs, receipts and the refusal of a repeated report read it.
-Not held here is the second body of an equivocation (`usage_evidence`), which follows from no row,
-and whether a report without a flag breaks a rule: to read one anew takes more than 100 times as
-long as its hash.
+Not held here is the second body of an equivocation (`usage_evidence`), which follows from no row.
+Each report is judged anew, by the reading that the door uses.
 
 What grows with the logs is read by cursors on the server, a group of rows at a time.
 """
@@ -26,7 +26,8 @@ import psycopg
 from psycopg import sql
 
 from domain.metering.pin import UsagePinned
-from domain.metering.report import LANES, ReportInvalid, parse, report_hash
+from domain.metering.report import LANES, report_hash
+from ledger.log import report_form
 from ledger.log.chain import split_body
 from ledger.tree import merkle
 from ledger.tree.checkpoint import NoteInvalid, VerifierKey, parse_checkpoint, split_note
@@ -38,7 +39,7 @@ LEAVES = 65_536
 GROUP_ROWS = 1_000
 """Rows fetched together."""
 NOTES_MAX = 20
-"""So many signed heads that cannot be used are told."""
+"""So many signed heads that cannot be used are told; and so many wrong flags of a lane."""
 
 _TILES = "SELECT level, index, hashes FROM tree_tile WHERE log = %s"
 _CHECKPOINTS = "SELECT size, root, note FROM checkpoint ORDER BY size"
@@ -52,9 +53,6 @@ _KEYS_DIFFER = """
     ) d
 """
 _NODES = "SELECT lane, node_id, last_node_seq, last_hash FROM usage_node"
-_FLAGGED = """
-    SELECT position, flags, body FROM usage_event WHERE flags <> 0 AND lane = %s ORDER BY position
-"""
 _KEYED = """
     SELECT g.lane FROM generate_series(0, 63) AS g (lane)
     WHERE EXISTS (SELECT FROM usage_key k WHERE k.lane = g.lane)
@@ -122,14 +120,18 @@ class Tiling:
 
 
 class Lane:
-    """The rows of one usage lane, held against its keys and nodes."""
+    """The rows of one usage lane, held against its keys and nodes, and each against its flag."""
 
     def __init__(self, lane: int) -> None:
         self._lane = lane
         self._last: dict[str, tuple[int, bytes]] = {}
+        self._flags: list[str] = []
 
-    def take(self, node_id: str, number: int, body: bytes) -> None:
+    def take(self, position: int, node_id: str, number: int, body: bytes, flags: int) -> None:
         self._last[node_id] = number, body
+        fault = report_form.flag_fault(flags, _signed(body))
+        if fault is not None and len(self._flags) <= NOTES_MAX:
+            self._flags.append(f"position {position} {fault}")
 
     def nodes(self) -> dict[str, tuple[int, bytes]]:
         """By node: the number of its last report, and the hash that the next one follows."""
@@ -146,9 +148,9 @@ class Lane:
             yield f"the last report of {node_id} is another one than its rows say"
         if len(told) != len(set(told)):
             yield "a node has two last reports"
-        for position, flags, body in _streamed(conn, _FLAGGED, self._lane):
-            if flags != 1 or _breaks_no_rule(body):
-                yield f"position {position} is flagged {flags}, though the report breaks no rule"
+        yield from self._flags[:NOTES_MAX]
+        if len(self._flags) > NOTES_MAX:
+            yield "and more reports with a wrong flag"
 
 
 def _streamed(conn: Connection, query: LiteralString, *of: int) -> Iterator[tuple[Any, ...]]:
@@ -163,18 +165,16 @@ _cursors = itertools.count()
 
 def _hash(body: bytes) -> bytes:
     """Of the bytes that the node signed; nothing if they cannot be told apart."""
+    signed = _signed(body)
+    return report_hash(signed) if signed else b""
+
+
+def _signed(body: bytes) -> bytes:
+    """The bytes that the node signed; none if they cannot be told apart."""
     try:
-        return report_hash(split_body(body)[0])
+        return split_body(body)[0]
     except ValueError:
         return b""
-
-
-def _breaks_no_rule(body: bytes) -> bool:
-    try:
-        parse(split_body(body)[0])
-    except (ReportInvalid, ValueError):
-        return False
-    return True
 
 
 def pinned(pin: UsagePinned | None) -> dict[int, tuple[int, bytes, bytes]]:

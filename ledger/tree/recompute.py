@@ -129,9 +129,9 @@ def _walk(
             if is_market:
                 tiling.take(row[5])
             else:
-                _, _, node, number, _, body, leaf, *_ = row
+                _, position, node, number, _, body, leaf, _, flags, _ = row
                 tiling.take(leaf)
-                lane.take(node, number, body)
+                lane.take(position, node, number, body, flags)
             look()
     except RowWrong as wrong:
         problems.append(f"{name}: {wrong}")

@@ -16,7 +16,14 @@ from nacl.signing import SigningKey
 
 from domain.fleet import keys as node_key
 from node_reporter.clock import Clock
-from node_reporter.identity import keep_names, key_id, key_or_new, load_key, public_key
+from node_reporter.identity import (
+    is_unfinished,
+    keep_names,
+    key_id,
+    key_or_new,
+    load_key,
+    public_key,
+)
 from node_reporter.machine.config import Settings, StateFolder
 from node_reporter.reports.client import Transport, UsageClient
 from node_reporter.reports.delivery import Delivery
@@ -29,8 +36,10 @@ class RotationRefused(Exception):
 
 
 def settle(folder: StateFolder) -> None:
-    """Finish a change that was cut off after the spool had changed hands. Raises KeyUnreadable."""
-    if folder.next_key.exists():
+    """Finish a change that was cut off after the spool had changed hands. Raises KeyUnreadable. A
+    next key that was cut off itself is made anew by the next change.
+    """
+    if folder.next_key.exists() and not is_unfinished(folder.next_key):
         following = load_key(folder.next_key)
         if owner_of(folder.spool) == public_key(following).hex():
             _take_over(folder)

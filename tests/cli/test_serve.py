@@ -54,21 +54,26 @@ class Serving:
         return self.process.wait(SECONDS_MAX), self.stderr.read_text()
 
 
-@contextmanager
-def serving(folder: Path, database: str, *flags: str) -> Generator[Serving, None, None]:
-    """The process, once somebody listens."""
-    port = free_port()
-    said = folder.with_name(f"{folder.name}.stderr")
+def started(folder: Path, database: str, said: Path, *flags: str) -> subprocess.Popen[bytes]:
+    """The process, whose standard error goes to `said`."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("TALLYSTICK")}
     environment = {"TALLYSTICK_DATABASE_URL": database, "TALLYSTICK_DATA_DIR": str(folder)}
     with said.open("w") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cli.main", "serve", "--port", str(port), *flags],
+        return subprocess.Popen(
+            [sys.executable, "-m", "cli.main", "serve", *flags],
             cwd=ROOT,
             env={**ours, **environment},
             stderr=stderr,
             start_new_session=True,
         )
+
+
+@contextmanager
+def serving(folder: Path, database: str, *flags: str) -> Generator[Serving, None, None]:
+    """The process, once somebody listens."""
+    port = free_port()
+    said = folder.with_name(f"{folder.name}.stderr")
+    process = started(folder, database, said, "--port", str(port), *flags)
     try:
         ends = time.monotonic() + SECONDS_MAX
         while not _listens(port):
@@ -159,6 +164,39 @@ def sessions(database: str) -> int:
         ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def test_of_two_machines_that_start_at_once_on_an_empty_database_one_serves(
+    database: str, tmp_path: Path
+) -> None:
+    """Both made keys and served: what one of them recorded no auditor of the other one could check.
+    `tests/api/process/test_service.py` copies the folder to the second one, as it is told.
+    """
+    ports, running = [], []
+    for name in ("one", "two"):
+        ports.append(free_port())
+        flags = ("--port", str(ports[-1]), "--no-jobs")
+        running.append(started(tmp_path / name, database, tmp_path / f"{name}.stderr", *flags))
+    try:
+        until(lambda: any(each.poll() is not None for each in running))
+        until(lambda: any(map(_listens, ports)))
+        (winner,) = [at for at, port in enumerate(ports) if _listens(port)]
+        loser, names = 1 - winner, ("one", "two")
+        assert running[loser].wait(SECONDS_MAX) == 1
+        said = (tmp_path / f"{names[loser]}.stderr").read_text()
+        made = (
+            f"{socket.gethostname()} made the keys of this log in {tmp_path / names[winner]}/keys"
+        )
+        assert f"blinding.key missing: {made}" in said
+        assert "Copy that folder to here" in said
+        assert not list((tmp_path / names[loser] / "keys").iterdir())
+        running[winner].send_signal(signal.SIGTERM)
+        assert running[winner].wait(SECONDS_MAX) == 0
+    finally:
+        for each in running:
+            if each.poll() is None:
+                each.kill()
+                each.wait()
 
 
 def test_several_workers_that_only_read_need_the_key_they_share(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import signal
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +18,7 @@ import pytest
 from api import timers
 from api.settings import Settings
 from cli import serve
+from cli.operating import kept_code
 
 NOT_AT_THE_START = (
     "cryptography",
@@ -31,15 +36,11 @@ NOT_AT_THE_START = (
 )
 """For the chain, exports, invoices, passkeys, cards, traces, messages and the console."""
 
+WITH_FORMS = {f"api.door.{name}" for name in ("amounts", "models", "operation", "second_person")}
+"""The modules with forms that a server knows before its first request."""
 
-def test_a_server_starts_without_what_only_some_requests_need() -> None:
-    script = (
-        "import sys, cli.serve\n"
-        "from api.main import build\n"
-        "build(None)\n"
-        f"found = [name for name in {NOT_AT_THE_START} if name in sys.modules]\n"
-        "sys.exit(f'imported {found}' if found else 0)"
-    )
+
+def _ran(script: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
@@ -48,6 +49,98 @@ def test_a_server_starts_without_what_only_some_requests_need() -> None:
         cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_server_starts_without_forms_and_timers_and_is_idle_without_what_few_requests_need() -> (
+    None
+):
+    """Forms come with the first request to a room, and timers when requests are answered."""
+    told = _ran(
+        "import json, sys, cli.serve\n"
+        "from api.main import build\n"
+        "build(None)\n"
+        "from api.rooms import RESOURCES\n"
+        "from pydantic import BaseModel\n"
+        "def below(kind):\n"
+        "    return {kind}.union(*map(below, kind.__subclasses__()))\n"
+        "forms = {one.__module__ for one in below(BaseModel)}\n"
+        "files = [name.split('.') for name in sys.modules if name.startswith('api.')]\n"
+        "rooms = {one[1] for one in files if len(one) == 3 and one[2] != 'registry'}\n"
+        "from api import timers\n"
+        "timers.load()\n"
+        f"found = [name for name in {NOT_AT_THE_START} if name in sys.modules]\n"
+        "print(json.dumps([sorted(forms), sorted(rooms & set(RESOURCES)), found]))\n"
+    )
+    forms, rooms, found = json.loads(told)
+    assert found == [], "an idle server has no use for it"
+    assert {one for one in forms if one.startswith("api.")} == WITH_FORMS
+    assert rooms == ["monitoring"], "what monitors read is no operation"
+
+
+def test_a_dataclass_made_with_kept_code_is_the_one_made_without(tmp_path: Path) -> None:
+    file = tmp_path / "kept" / "codes"
+
+    def made() -> Any:
+        @dataclass(frozen=True, slots=True, order=True)
+        class Told:
+            first: int
+            second: object = "x"
+
+        return Told
+
+    plain, kinds = made(), []
+    for compiles in (True, False):
+        with pytest.MonkeyPatch.context() as patched, kept_code.kept(file):
+            patched.setattr(
+                kept_code, "compile", compile if compiles else None, raising=False
+            )  # the second time nothing is left to compile
+            kinds.append(made())
+        assert not hasattr(dataclasses, "exec")
+    for kind in kinds:
+        assert kind(1) == kind(1, "x") != kind(2)
+        assert repr(kind(1)) == repr(plain(1))
+        assert kind(1) < kind(2)
+        assert hash(kind(1)) == hash(plain(1))
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            kind(1).first = 2
+        for name in ("__init__", "__eq__", "__hash__", "__lt__", "__setattr__", "__delattr__"):
+            kept, whole = getattr(kind, name).__code__, getattr(plain, name).__code__
+            assert kept == whole
+            assert kept.co_code == whole.co_code
+
+
+def test_kept_code_that_is_damaged_or_of_another_python_is_made_anew(tmp_path: Path) -> None:
+    file = tmp_path / "codes"
+
+    def make() -> None:
+        with kept_code.kept(file):
+
+            @dataclass
+            class _One:
+                at: int
+
+    make()
+    text, made = "def __create_fn__():\n return 7", dict[str, Any]()
+    for _ in range(2):  # the second time it is in the file
+        with kept_code.kept(file):
+            late = dataclasses.exec  # type: ignore[attr-defined]
+            late(text, {}, {})
+    late(text, {}, made)  # by a thread that was in the middle of it
+    assert made["__create_fn__"]() == 7
+    file.unlink()
+    make()
+    whole = file.read_bytes()
+    for damaged in (b"", b"xxxx" + whole[4:], whole[:-1], whole[:80] + b"x" + whole[81:]):
+        file.write_bytes(damaged)
+        make()
+        assert file.read_bytes() == whole
+    file.unlink()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "dont_write_bytecode", True)
+        make()
+    assert not file.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def _service(**settings: Any) -> Any:
@@ -70,6 +163,26 @@ def test_timers_begin_once_requests_are_answered(monkeypatch: pytest.MonkeyPatch
         begin.set()
         assert began.wait(30)
     assert ended.is_set()
+
+
+def test_timers_that_cannot_begin_end_the_server_and_say_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a thread nobody would hear of it, and the market would stand still."""
+    ended = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: ended.set())
+
+    def load() -> None:
+        raise ImportError("no such room")
+
+    monkeypatch.setattr(timers, "load", load)
+    begin = threading.Event()
+    begin.set()
+    try:
+        with pytest.raises(ImportError, match="no such room"), serve._jobs(_service(), begin):
+            assert ended.wait(30)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("settings", [{}, {"jobs": False}, {"read_only": True}])

@@ -57,6 +57,8 @@ class Scene:
     """The views that are rebuilt after the last life; seeds other than 0 rebuild some more."""
     is_in_order: ClassVar[bool] = False
     """Whether a life leads to the place of the next one, so that seeds change no order."""
+    is_long: ClassVar[bool] = False
+    """Whether a life takes so long that `make test` leaves the scene to the long form."""
     conninfo: str
     folder: Path
     observer: psycopg.Connection[Any]

@@ -10,12 +10,15 @@ import psycopg
 from ledger import migrate
 from projections import tables
 from tests.conftest import running
+from tests.failpoints.backups import Backups
 from tests.failpoints.chain import OnChain
 from tests.failpoints.epochs import Epochs
+from tests.failpoints.exports import Exports
 from tests.failpoints.jobs import Jobs
 from tests.failpoints.keys import Keys
 from tests.failpoints.market import MarketLog
 from tests.failpoints.migration import Migrations
+from tests.failpoints.node_keys import NodeKeys
 from tests.failpoints.places import Failpoint
 from tests.failpoints.scene import Ground, Scene, play_all
 from tests.failpoints.spool import Spools
@@ -36,6 +39,9 @@ SCENES: tuple[type[Scene], ...] = (
     OnChain,
     Work,
     Keys,
+    NodeKeys,
+    Exports,
+    Backups,
 )
 
 FAILPOINTS: dict[str, Failpoint] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,12 @@ def ground(postgres: Databases, template_with_views: str) -> Ground:
     return Ground(postgres, template_with_views)
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda each: each.__name__)
+def marked(scene: type[Scene]) -> Any:
+    marks = [pytest.mark.long, pytest.mark.timeout(300)] if scene.is_long else []
+    return pytest.param(scene, marks=marks, id=scene.__name__)
+
+
+@pytest.mark.parametrize("scene", [marked(scene) for scene in SCENES])
 def test_a_death_at_each_place_loses_nothing_that_was_acknowledged(
     scene: type[Scene], ground: Ground
 ) -> None:

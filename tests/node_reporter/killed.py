@@ -16,6 +16,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from nacl.signing import SigningKey
+
 from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
 from node_reporter.gpus.simulated import SimulatedGpus
@@ -48,18 +50,26 @@ def trace(kill_at: int) -> list[int]:
     return seen
 
 
-def live(spool: str, url: str, run: int, tell: Callable[[int], None]) -> None:
+def live(
+    spool: str,
+    url: str,
+    run: int,
+    tell: Callable[[int], None],
+    *,
+    key: SigningKey = KEY,
+    node_key: str = NODE_KEY,
+) -> None:
     """One run from start to stop; `tell` hears up to which time everything is on disk."""
     clock = SteppedClock(wall_us=WALL_US + run * RUN_US, mono_us=BEGIN_US + run * RUN_US)
     transport = HttpTransport(url)
     reporter = Reporter(
         NODE,
-        KEY,
+        key,
         SimulatedGpus(clock),
         clock,
         spool,
         transport,
-        node_key=NODE_KEY,
+        node_key=node_key,
         tick_us=TICK_US,
         interval_us=20_000_000,
         draw=least,

@@ -156,8 +156,12 @@ class ModelServer:
         VerifyKey(bytes.fromhex(body["public_key"])).verify(asked, signature)
         if self.rotations and body == self.rotations[-1]:
             return _json(200, self._sealed_key())
-        old, new = self.key_at(self.seq + 1), bytes.fromhex(body["public_key"])
-        if body["previous_key_id"] != key_id(old) or body["from_seq"] <= self.seq:
+        old, new = self.public_key, bytes.fromhex(body["public_key"])
+        least = self.seq
+        if self.rotations:
+            old = bytes.fromhex(self.rotations[-1]["public_key"])
+            least = max(least, self.rotations[-1]["from_seq"])
+        if body["previous_key_id"] != key_id(old) or body["from_seq"] <= least:
             self.alerts.append("rotation")
             return self._answer(409, "node_key_mismatch")
         said = node_key.rotation(self.node_id, body["from_seq"], old.hex(), new.hex())

@@ -20,7 +20,7 @@ from domain.fleet.node import NodeKeyConfirmed
 from domain.lease.lease import LeaseReady
 from domain.metering import report
 from domain.stream import Stream
-from ledger.log import codec, usage
+from ledger.log import codec, report_form, usage
 from ledger.log.chain import market_leaf
 from ledger.tree import cut, trees
 from ledger.tree.checkpoint import Signer
@@ -71,7 +71,7 @@ class Node:
         """A signed report in order whose content breaks a rule."""
         self.seq += 1
         content = {"node": self.id, "seq": self.seq, "prev": self.head.hex(), "v": 7}
-        return self.signed(json.dumps(content).encode(), flags=usage.FLAG_CONTENT)
+        return self.signed(json.dumps(content).encode(), flags=report_form.FLAG_CONTENT)
 
     def signed(self, content: bytes, flags: int = 0) -> usage.Item:
         signature = self.key.sign(report.pae(content)).signature

@@ -320,11 +320,13 @@ class Market:
         assert receipt.status is usage.Status.STORED, receipt
         return receipt
 
-    def store_unreadable(self, node: str, received_us: int) -> None:
-        """A report that no door would let through unflagged: as if its bytes had rotted."""
+    def store_unreadable(self, node: str, received_us: int, flags: int = 0) -> None:
+        """A report that no door would let through unflagged: as if its bytes had rotted. With the
+        flag it is as the door stores it.
+        """
         known = json.loads(self.nodes[node].node.body())
         del known["devices"]
-        self.store(node, json.dumps(known).encode(), received_us)
+        self.store(node, json.dumps(known).encode(), received_us, flags)
 
     def state(self, lease_id: str) -> Lease:
         state = self.ledger.market.load(Stream("lease", lease_id)).state

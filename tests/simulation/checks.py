@@ -121,6 +121,11 @@ class Checks:
                 _us(told.get("closed_at")),
             )
             run.people.require_moments(lease_id, lease)
+            if lease.term_us is not None and lease.opened_us is not None:
+                ends_us = lease.opened_us + lease.term_us
+                assert _us(told["term_end_at"]) == ends_us, (lease, told)
+                assert lease.closed_us is not None
+                assert lease.closed_us <= ends_us, (lease, told)
             lease.gpu_us = int(told["gpu_us"])
             reported_us = self.reference.reported_us(lease_id)
             lost_us = run.node.clock_was_set * TICK_US

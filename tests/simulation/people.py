@@ -11,6 +11,7 @@ from tests.simulation.reference import Lease
 if TYPE_CHECKING:
     from tests.simulation.run import Asked, Run
 
+SECOND_US = 1_000_000
 MINUTE_US = 60_000_000
 DAY_US = 86_400_000_000
 MONEY = ("maturity", "sweep", "cash_out")
@@ -40,6 +41,7 @@ class People:
         can = [self.open, self.pass_time, self.pass_time, self.work, self.trouble]
         can += [self.ready] * 3 if self.reserved else []
         can += [self.close, self.top_up, self.report] if self.running else []
+        can += [self.extend] * 3 if self._with_term() else []
         can += [self.come_back] * 2 if self.run.later else []
         self.rng.choice(can)()
 
@@ -47,15 +49,18 @@ class People:
         """What somebody else does between two statements of a step."""
         can = [self.work, self.open]
         can += [self.close, self.top_up] if self.running else []
+        can += [self.extend] if self._with_term() else []
         can += [self.ready] if self.reserved else []
         self.rng.choice(can)()
 
     def open(self) -> None:
         who = self.rng.choice(self.renters)
         body: dict[str, Any] = {"job": self.scene.job()}
+        term_us: int | None = None
         match self.rng.randrange(3):
             case 0:
                 body["term_seconds"] = self.rng.randint(60, 3_600)
+                term_us = body["term_seconds"] * SECOND_US
             case 1:
                 body["funds"] = credit(self.rng.randint(2_000_000, 4_000_000))
             case _:
@@ -71,7 +76,7 @@ class People:
             price = 2_000_000 if is_alpha else 3_000_000
             devices = tuple(told["device_ids"])
             self.run.reference.leases[lease_id] = Lease(
-                who.account_id, earner.account_id, devices, price
+                who.account_id, earner.account_id, devices, price, term_us=term_us
             )
             if is_alpha:
                 self.reserved.append(lease_id)
@@ -113,6 +118,22 @@ class People:
         lease_id = self.rng.choice(self.running)
         amount = {"amount": credit(self.rng.randint(1, 500_000))}
         self.run.ask(self.payers[lease_id], f"/v1/leases/{lease_id}/top-up", amount)
+
+    def _with_term(self) -> list[str]:
+        return [one for one in self.running if self.run.reference.leases[one].term_us is not None]
+
+    def extend(self) -> None:
+        """Longer than it is, once for each time that it was asked and not refused."""
+        lease_id = self.rng.choice(self._with_term())
+        seconds = self.rng.randint(1, 1_800)
+
+        def extended(_told: dict[str, Any], _asked: Asked) -> None:
+            lease = self.run.reference.leases[lease_id]
+            assert lease.term_us is not None
+            lease.term_us += seconds * SECOND_US
+
+        path = f"/v1/leases/{lease_id}/extend"
+        self.run.ask(self.payers[lease_id], path, {"seconds": seconds}, extended)
 
     def come_back(self) -> None:
         self.run.press(self.run.later.pop(self.rng.randrange(len(self.run.later))))

@@ -22,7 +22,9 @@ USAGE_FEE = 250_000
 
 @dataclass
 class Lease:
-    """As its parties know it: from when to when, of which devices, at what price."""
+    """As its parties know it: from when to when, of which devices, at what price. `term_us`: the
+    longest that it may last, with all extensions; None: no term was asked for.
+    """
 
     payer: str
     earner: str
@@ -31,6 +33,7 @@ class Lease:
     opened_us: int | None = None
     closed_us: int | None = None
     gpu_us: int = 0
+    term_us: int | None = None
 
 
 @dataclass

@@ -1,5 +1,6 @@
-"""What is tampered with: a market with leases and signed reports, a market with every view, an
-export, and a backup. Built once; what was changed is put back after each tampering.
+"""What is tampered with: a market with leases and signed reports, two of them flagged, a market
+with every view, an export, and a backup. Built once; what was changed is put back after each
+tampering.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from domain.funds.deposit import ConfirmDeposit
 from domain.money import credit
 from ledger.bundle.export import export_bundle
 from ledger.log.handle import Ledger
+from ledger.log.report_form import FLAG_CONTENT
 from ledger.tree import trees
 from ledger.tree.checkpoint import Checkpoint, VerifierKey, parse_checkpoint, split_note
 from projections import tables
@@ -113,6 +115,7 @@ def _market(conninfo: str, connection: Connection, folder: Path) -> str:
             for hour in range(3):
                 at_us = START_US + hour * HOUR_US
                 market.report(node, lease, at_us, at_us + HOUR_US)
+            market.store_unreadable(node, START_US + 3 * HOUR_US, FLAG_CONTENT)
             market.close(lease, START_US + 3 * HOUR_US)
             told.pin()
             told.sign(folder)

@@ -13,11 +13,10 @@ cut off unseen, for two minutes at most (promise P7).
 Not drawn is what means nothing or is under no hash: folded states and answers (`market_snapshots`,
 `command`: any row may be deleted at any time), where a view has read to and what it was made by
 (`position`, `definition`: a step or a rebuild puts them right), when a row arrived (`recorded_us`),
-the second body of an equivocation (`usage_evidence`), a flag that is taken from a report which
-breaks a rule (to read a report of eight rows anew takes 0.4 ms of a processor, measured: half an
-hour for five million), a signed head that is gone from the list of those handed out (`checkpoint`:
-whoever got it has it, and no proof reads it), files that a bundle does not name, and the WAL behind
-a backup, whose records PostgreSQL sums itself (`tests/api/backup/test_backup.py`).
+the second body of an equivocation (`usage_evidence`), a signed head that is gone from the list of
+those handed out (`checkpoint`: whoever got it has it, and no proof reads it), files that a bundle
+does not name, and the WAL behind a backup, whose records PostgreSQL sums itself
+(`tests/api/backup/test_backup.py`).
 """
 
 from __future__ import annotations
@@ -157,10 +156,12 @@ def _cut_lane(scene: Scene, draw: Draw) -> str:
         (lane, last),
     )
     body = kept.Lane(lane)
-    for node, number, stored in run(
-        "SELECT node_id, node_seq, body FROM usage_event WHERE lane = %s ORDER BY position", (lane,)
+    for at, node, number, stored, flags in run(
+        "SELECT position, node_id, node_seq, body, flags FROM usage_event WHERE lane = %s"
+        " ORDER BY position",
+        (lane,),
     ):
-        body.take(node, number, bytes(stored))
+        body.take(at, node, number, bytes(stored), flags)
     for node, (number, told) in body.nodes().items():
         run(
             "UPDATE usage_node SET last_node_seq = %s, last_hash = %s WHERE node_id = %s",
@@ -316,6 +317,22 @@ def test_a_line_of_the_books_beside_those_of_the_fact_is_told(scene: Scene) -> N
         assert "otherwise than its fact" in _books_say(scene)
     finally:
         scene.restore(BOOKS)
+
+
+def test_a_flag_that_is_taken_from_a_report_or_put_on_one_is_told(scene: Scene) -> None:
+    """Without its flag a report that breaks a rule would be paid for; no hash covers the flag."""
+    swapped = scene.market.execute(
+        "UPDATE usage_event SET flags = 1 - flags RETURNING lane, position, flags"
+    ).fetchall()
+    try:
+        said = _logs_say(scene)
+        assert {flags for *_, flags in swapped} == {0, 1}
+        for lane, position, flags in swapped:
+            why = "breaks no rule" if flags else "breaks a rule of its form and earns nothing"
+            assert f"usage/{lane}: position {position} is flagged {flags}, though the" in said
+            assert why in said
+    finally:
+        scene.restore(LOGS | USAGE)
 
 
 def test_a_hundred_tamperings_of_a_hundred_are_found(scene: Scene) -> None:

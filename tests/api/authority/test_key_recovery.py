@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.authority.key_recoveries import run_key_recovery
+from api.authority.waiting_timer import run_key_recovery
 from api.door import keys
 from domain.authority.key_recovery import KEY_RECOVERY_US, AnnounceKeyRecovery, EndKeyRecovery
 from domain.refusal import Refused

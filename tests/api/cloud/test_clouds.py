@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.jobs.parts import run_plans
+from api.jobs.plan_timer import run_plans
 from domain.cloud.onboarding import STEPS
 from tests.api.pools.test_pools import run
 from tests.scenes.server import CLOUD_ACCOUNT, Provider, Scene

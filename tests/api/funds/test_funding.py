@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from api.funds.promotion_timer import run_promotions
-from api.leasing.restarts import run_restarts
+from api.leasing.restart_timer import run_restarts
 from domain.duration import HOUR_US
 from domain.epochs.reward_terms import REWARD_TERMS
 from domain.lease.close_codes import FUNDS_ENDED

@@ -20,11 +20,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.ingest import form as usage_form
 from api.ingest.door import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
 from domain.metering import report
 from domain.metering.report import ReportInvalid
 from domain.metering.resources import SOURCES
+from ledger.log import report_form as usage_form
 from ledger.log import usage
 from ledger.log.usage import UsageLog
 from tests.conftest import Databases, fresh
@@ -247,7 +247,7 @@ def flagged(door: Door, node: Node, body: bytes) -> dict[str, Any]:
     answer = door.post(node, envelope)
     assert answer.status_code == 200, answer.text
     (result,) = answer.json()["results"]
-    assert result["receipt"]["flags"] == usage.FLAG_CONTENT
+    assert result["receipt"]["flags"] == usage_form.FLAG_CONTENT
     return dict(result)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.jobs.parts import run_plans
+from api.jobs.plan_timer import run_plans
 from domain.duration import HOUR_US, MINUTE_US
 from domain.jobs.job import JOB_KINDS, JobRunStarted, JobState
 from domain.stream import Stream

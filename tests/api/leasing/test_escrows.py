@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.jobs.parts import run_plans
+from api.jobs.plan_timer import run_plans
 from api.leasing.watch_timer import run_watch
 from tests.scenes.server import HOUR_US, Scene
 from tests.scenes.work import MINUTE_US, accrue_now, run

@@ -11,8 +11,9 @@ import pytest
 from nacl.public import PrivateKey
 from nacl.signing import SigningKey
 
-from api.jobs.workspaces import pieces_told, run_workspaces
-from api.leasing.parcels import run_lease_parcels
+from api.jobs.workspace_timer import run_workspaces
+from api.jobs.workspaces import pieces_told
+from api.leasing.parcel_timer import run_lease_parcels
 from domain.fleet.keys import sealing
 from domain.jobs import workspace as rules
 from domain.jobs.job import workload_hash

@@ -9,13 +9,14 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
+from api import index
 from api.door import errors
 from api.door.auth import EXECUTOR, NODE
 from api.door.call import _plain as _dumped
 from api.door.call import _stored
 from api.door.moments import moment
 from api.main import operations
-from api.openapi.write import DOCUMENT, client_texts, document_text
+from api.openapi.write import DOCUMENT, INDEX, client_texts, document_text, index_text, ways
 from domain.parties.account import WALLET_DELAY_US
 from tallystick_client import NEVER, ApiProblem, Client, NotFound, Unauthenticated
 from tallystick_client.forms import Money
@@ -52,6 +53,14 @@ def test_the_committed_document_is_current() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == document_text(), (
         "run: python -m api.openapi.write"
     )
+
+
+def test_the_committed_index_is_current_and_names_every_operation_once_as_verb_noun() -> None:
+    """A server starts by it, without the files of operations."""
+    assert INDEX.read_text(encoding="utf-8") == index_text(), "run: python -m api.openapi.write"
+    assert ways() == index.WAYS
+    names = [name for room in index.WAYS.values() for name in room]
+    assert sorted(names) == sorted(operation["operationId"] for _, _, operation in _operations())
 
 
 def test_the_committed_client_is_current() -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from api.door.unverified import ALLOWED, PAYMENTS_MAX
-from api.parties.sign_up import SIGN_UPS_AT_ONCE, UNUSED_US, run_unused
+from api.main import operations
+from api.parties.sign_up import SIGN_UPS_AT_ONCE
+from api.parties.unused_timer import UNUSED_US, run_unused
 from api.process.clock import SimulatedClock
-from api.rooms import RESOURCES
 from domain.parties.account import SCOPES_OF
 from tests.api.parties.test_strangers import rows
 from tests.scenes.server import Caller, Scene
@@ -122,7 +123,7 @@ def test_an_unverified_account_takes_nothing_that_others_need(open_market: Scene
     stranger = signed_up(open_market)
     before = rows(open_market)
     tried = 0
-    for operation in (one for room in RESOURCES for one in room.operations):
+    for operation in operations():
         audiences = operation.access.audiences
         if operation.method == "GET" or "public" in audiences or "key" not in audiences:
             continue
@@ -140,7 +141,7 @@ def test_an_unverified_account_takes_nothing_that_others_need(open_market: Scene
         tried += 1
     assert tried > 100
     assert rows(open_market) == before
-    assert {one.name for room in RESOURCES for one in room.operations} >= ALLOWED
+    assert {one.name for one in operations()} >= ALLOWED
 
 
 PARTY = SCOPES_OF["party"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -83,6 +86,52 @@ def test_keys_are_made_at_the_start_alone(database: str, tmp_path: Path) -> None
         for name, text in kept.items():
             secret_files.make(keys / name, text)
         assert (service.verifier_key, str(service.signer.verifier_key)) == (first, first)
+
+
+def test_of_two_machines_that_open_an_empty_log_at_once_one_makes_its_keys(
+    database: str, tmp_path: Path
+) -> None:
+    """Each made a set of its own: one of them blinded facts and signed heads as another log."""
+    folders = [tmp_path / name for name in ("one", "two")]
+    at_once = threading.Barrier(len(folders))
+
+    def start(folder: Path) -> str:
+        at_once.wait(30)
+        try:
+            with Service.open(_settings(folder, database)) as service:
+                return service.verifier_key
+        except key_files.KeysDiffer as refused:
+            return str(refused)
+
+    with ThreadPoolExecutor(len(folders)) as pool:
+        said = list(pool.map(start, folders))
+    refused = [each for each in said if "are not those of this log" in each]
+    assert len(refused) == 1, said
+    winner, loser = sorted(folders, key=lambda each: said[folders.index(each)] in refused)
+    for name in ("blinding.key", "signer.key", "sealing.key", "server.key"):
+        why = f"{name} missing: {socket.gethostname()} made the keys of this log in {winner}/keys"
+        assert why in refused[0]
+    assert "Copy that folder to here; or, as the log is empty" in refused[0]
+    assert not list((loser / "keys").iterdir()), "it made none"
+    shutil.copytree(winner / "keys", loser / "keys", dirs_exist_ok=True)
+    with Service.open(_settings(loser, database)) as service:
+        assert service.verifier_key in said
+        _bootstrap(service)
+
+
+@pytest.mark.parametrize("name", ["blinding.key", "signer.key"])
+def test_before_the_first_fact_the_keys_are_those_that_were_made(
+    database: str, tmp_path: Path, name: str
+) -> None:
+    with Service.open(_settings(tmp_path, database)):
+        pass
+    kept = (tmp_path / "keys" / name).read_text()
+    (tmp_path / "keys" / name).write_text("ab" * 32 + "\n")
+    with pytest.raises(key_files.KeysDiffer, match=rf"{name} differs: .* made the keys"):
+        Service.open(_settings(tmp_path, database))
+    (tmp_path / "keys" / name).write_text(kept)
+    with Service.open(_settings(tmp_path, database)):
+        pass
 
 
 def test_a_server_that_records_nothing_keeps_the_options_of_its_address(

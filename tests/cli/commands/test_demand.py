@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.jobs.parts import run_plans
+from api.jobs.plan_timer import run_plans
 from tests.cli.test_remote import Server, server
 
 __all__ = ["server"]

@@ -433,6 +433,18 @@ def test_a_flag_on_a_report_that_breaks_no_rule_is_bad(bundle: Path, original: M
     assert first_bad(verify_bundle(bundle)) == (f"usage/{original.lane}", 2)
 
 
+def test_a_flag_taken_from_a_report_that_breaks_a_rule_is_bad(bundle: Path, original: Made) -> None:
+    def change(rows: Rows) -> None:
+        assert [row[8] for row in rows].count(1) == 1
+        rows[2][8] = 0
+
+    rewrite(bundle, lane_file(bundle, original.lane), parquet.USAGE, change)
+    found = verify_bundle(bundle)
+    assert first_bad(found) == (f"usage/{original.lane}", 3)
+    assert found.first_bad is not None
+    assert "flagged 0, though the report breaks a rule" in found.first_bad.what
+
+
 def test_a_lane_that_is_not_there_is_missed(bundle: Path, original: Made) -> None:
     file = lane_file(bundle, original.lane)
     name = file.relative_to(bundle).as_posix()

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from domain.metering.report import report_hash
-from ledger.log import usage
+from ledger.log import report_form, usage
 from ledger.log.chain import chain, genesis_usage, split_body
 from ledger.log.usage import Item, Receipt, Status, UsageLog
 from tests.conftest import Databases, fresh
@@ -151,11 +151,11 @@ def test_a_flagged_report_is_stored_and_its_receipt_shows_the_flags(
     connection: psycopg.Connection[Any],
 ) -> None:
     node = Node()
-    broken = node.item(node.next()[0], usage.FLAG_CONTENT)
+    broken = node.item(node.next()[0], report_form.FLAG_CONTENT)
     (receipt,) = put(connection, broken)
-    assert (receipt.status, receipt.flags) == (Status.STORED, usage.FLAG_CONTENT)
+    assert (receipt.status, receipt.flags) == (Status.STORED, report_form.FLAG_CONTENT)
     (again,) = put(connection, replace(broken, flags=0))
-    assert (again.status, again.flags) == (Status.DUPLICATE, usage.FLAG_CONTENT)
+    assert (again.status, again.flags) == (Status.DUPLICATE, report_form.FLAG_CONTENT)
 
 
 def test_an_owner_sees_which_rule_a_flagged_report_breaks(
@@ -164,7 +164,7 @@ def test_an_owner_sees_which_rule_a_flagged_report_breaks(
     node = Node()
     broken = node.body().replace(b'"unknown_us":0', b'"unknown_us":1')
     node.seq, node.head = 1, report_hash(broken)
-    put(connection, node.item(broken, usage.FLAG_CONTENT), *node.items(1))
+    put(connection, node.item(broken, report_form.FLAG_CONTENT), *node.items(1))
     ((stored, rule),) = usage.flagged_of_node(connection, node.id)
     assert (stored.node_seq, rule.rule, rule.pointer) == (1, "bucket_sum", "row 0")
 

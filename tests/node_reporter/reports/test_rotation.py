@@ -173,6 +173,24 @@ def test_a_crash_before_the_spool_changed_hands_leaves_the_old_key_in_office(
     assert node.key == prepared
 
 
+def test_a_key_is_changed_twice_before_the_server_gets_a_report(node: Rotating) -> None:
+    """A change that the server did not hear of, and another one: told of the first again, the
+    server refused it, and the node stopped for good.
+    """
+    node.run(2)
+    node.reporter.stop()
+    node.reporter.close()
+    _cut_off(node, keeps_next_file=False)
+    node.key, is_told = rotation.rotate(node.state, node.settings(), node.wire, node.clock)
+    assert is_told
+    node.node_key = node.state.node_key.read_text()
+    node.start()
+    node.run(2)
+    assert node.server.alerts == []
+    assert len(node.server.rotations) == 2
+    assert _is_one_chain(node.server)
+
+
 def test_a_server_that_forgot_the_change_is_told_again_and_gets_old_reports_under_the_old_key(
     node: Rotating,
 ) -> None:

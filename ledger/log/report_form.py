@@ -1,5 +1,5 @@
-"""The hot route's reading of a report: the verdict of `domain.metering.report.parse`, several
-times faster.
+"""Whether a report keeps the rules of its form: the verdict of `domain.metering.report.parse`,
+several times faster. The door flags by it, and who verifies a log judges every report anew.
 
 Not a second set of rules. It may say yes only where the reference says yes, with the same identity;
 whatever it does not like, and whatever it does not know how to judge (backslashes, events, a device
@@ -125,6 +125,10 @@ _RESOURCE_STRINGS = 1 + len(_Resources.__struct_fields__)
 """Keys of the resources, and their own name."""
 
 
+FLAG_CONTENT = 1
+"""The signed content breaks a rule of the report's form: stored, earns nothing. The only flag."""
+
+
 class Identity(NamedTuple):
     """Who says this, and where it belongs in the node's chain."""
 
@@ -144,6 +148,17 @@ def read(body: bytes) -> Identity:
             pass
     whole = report.parse(body)
     return Identity(whole.node, whole.seq, whole.prev)
+
+
+def flag_fault(flags: int, body: bytes) -> str | None:
+    """What is wrong with what is stored beside these signed bytes; None: it is what they earn."""
+    try:
+        read(body)
+    except ReportInvalid:
+        due, why = FLAG_CONTENT, "the report breaks a rule of its form and earns nothing"
+    else:
+        due, why = 0, "the report breaks no rule"
+    return None if flags == due else f"is flagged {flags}, though {why}"
 
 
 def read_leniently(body: bytes) -> Identity:
