@@ -67,6 +67,10 @@ class Databases(EmbeddedPostgres):
         self._connection.close()
         super().__exit__(*error)
 
+    def _settings(self) -> str:
+        """Nothing is backed up from here: no process reads the WAL again for a summary of it."""
+        return super()._settings() + "summarize_wal = off\n" * (self._binaries is None)
+
     def create_database(self, name: str, *, template: str | None = None) -> str:
         """Its address. As a copy of `template`, if given, with what was granted on that."""
         database = sql.Identifier(name)
