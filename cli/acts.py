@@ -37,9 +37,11 @@ def hooked(url: str, hook: Hook) -> httpx.Client:
     """A connection whose requests pass the hook first."""
     import httpx
 
-    from tallystick_client.calls import TIMEOUT_SECONDS
+    from tallystick_client.calls import TIMEOUT_SECONDS, authorities
 
-    return httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, event_hooks={"request": [hook]})
+    return httpx.Client(
+        base_url=url, timeout=TIMEOUT_SECONDS, verify=authorities(), event_hooks={"request": [hook]}
+    )
 
 
 def to_sign(remote: Remote, file: Path) -> Hook:

@@ -38,7 +38,9 @@ def pytest_collection() -> Generator[None, object, object]:
     """What is imported and collected stays until the end: the collector never looks at it again.
 
     Ten thousand tests and what they import are millions of objects; passing over them again and
-    again took a third of the processor time of the quick tests.
+    again took a third of the processor time of the quick tests. What tests themselves leave behind
+    is looked for every twenty thousand objects, not every seven hundred: 1.1 s instead of 1.8 s of
+    27 s of the domain's tests of markets, pools and leasing.
     """
     gc.disable()
     try:
@@ -46,6 +48,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
         gc.enable()
 
 
@@ -66,6 +69,10 @@ class Databases(EmbeddedPostgres):
     def __exit__(self, *error: Any) -> None:
         self._connection.close()
         super().__exit__(*error)
+
+    def _settings(self) -> str:
+        """Nothing is backed up from here: no process reads the WAL again for a summary of it."""
+        return super()._settings() + "summarize_wal = off\n" * (self._binaries is None)
 
     def create_database(self, name: str, *, template: str | None = None) -> str:
         """Its address. As a copy of `template`, if given, with what was granted on that."""

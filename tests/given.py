@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from itertools import islice
 from typing import Any, Protocol
 
 import pytest
@@ -20,20 +20,27 @@ class Scene:
 
     past: tuple[tuple[Stream[Any], Any], ...] = ()
     balances: Mapping[str, int] = field(default_factory=dict)
+    _folded: dict[Stream[Any], tuple[int, Any]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """Of a stream: its state after so many facts of the past."""
 
     def given(self, *past: tuple[Stream[Any], Any]) -> Scene:
-        return replace(self, past=self.past + past)
+        after = replace(self, past=self.past + past)
+        after._folded.update(self._folded)
+        return after
 
     def having(self, balances: Mapping[str, int]) -> Scene:
         return replace(self, balances={**self.balances, **balances})
 
     def state(self, stream: Stream[Any]) -> Any:
-        facts = [fact for where, fact in self.past if where == stream]
-        return reduce(
-            lambda state, fact: rules.evolve(stream.kind, state, fact),
-            facts,
-            rules.initial(stream.kind),
-        )
+        known = self._folded.get(stream)
+        count, state = known or (0, rules.initial(stream.kind))
+        for where, fact in islice(self.past, count, None):
+            if where == stream:
+                state = rules.evolve(stream.kind, state, fact)
+        self._folded[stream] = len(self.past), state
+        return state
 
     def balance(self, account: str) -> int:
         return self.balances.get(account, 0)

@@ -19,6 +19,7 @@ import httpx
 
 from domain.metering import report
 from domain.money import PPM
+from tallystick_client.calls import authorities
 from tests.scenes.running_market import OPERATOR, OWNER, RENTER
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         try:
-            with httpx.Client(base_url=self.url, timeout=20) as http:
+            with httpx.Client(base_url=self.url, timeout=20, verify=authorities()) as http:
                 while not self.stopping.is_set():
                     self.send(http, next(self.requests))
                     if self.random.randrange(AGAIN_ONE_IN) == 0:

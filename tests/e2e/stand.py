@@ -33,6 +33,7 @@ from domain.epochs.policy import PublishPolicy
 from domain.money import token
 from domain.parties.account import FirstKey
 from domain.parties.api_key import IssueApiKey
+from tallystick_client.calls import authorities
 from tests.e2e.load import Journal
 from tests.processes import free_port, kill_with_children
 from tests.scenes.running_market import OPERATOR, OPERATOR_KEY, OWNER, RENTER, Market, SignedNode
@@ -175,7 +176,7 @@ class Stand:
     def _is_up(self, name: str) -> bool:
         if name == "server":
             with suppress(httpx.TransportError):
-                return httpx.get(f"{self.url}/readyz").is_success
+                return httpx.get(f"{self.url}/readyz", verify=authorities()).is_success
             return False
         with psycopg.connect(self.uri) as connection:
             if name == "jobs":

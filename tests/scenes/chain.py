@@ -394,8 +394,9 @@ def deployed() -> Generator[tuple[Devnet, Deployment], None, None]:
 
 @contextmanager
 def scene(
-    conninfo: str, chain: tuple[Devnet, Deployment], data_dir: Path
+    conninfo: str, chain: tuple[Devnet, Deployment], data_dir: Path, *, stays: bool = False
 ) -> Generator[Scene, None, None]:
+    """The chain goes back to where it was at the end, unless what was done on it `stays`."""
     devnet, deployment = chain
     node = Chain(devnet.w3)
     mark = devnet.snapshot()
@@ -408,7 +409,8 @@ def scene(
         yield made
         for jobs in made.jobs_made:
             jobs.close()
-    devnet.revert(mark)
+    if not stays:
+        devnet.revert(mark)
 
 
 def moved(payout: manifest.Payout, distributor: str) -> manifest.Payout:

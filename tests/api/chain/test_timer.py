@@ -5,8 +5,11 @@ in which it is interrupted, repeated, vetoed or lied to.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,7 @@ from domain.parties.account import WALLET_DELAY_US
 from domain.refusal import Refused
 from ledger.beside import chain_store
 from ledger.log.handle import Ledger
+from tests.conftest import Databases, fresh
 from tests.contracts import stage
 from tests.scenes import chain as chain_scene
 from tests.scenes.chain import EMISSION, NEW_WALLET, OWNER, OWNER_WALLET, RENTER, TIMELOCK_S, Scene
@@ -73,7 +77,7 @@ def work(scene: Scene, epoch: int = 1) -> None:
     assert scene.settle_epochs() == ()
 
 
-def published(scene: Scene) -> None:
+def publish(scene: Scene) -> None:
     """Epoch 1 is worked, minted, proposed and accepted."""
     scene.link()
     work(scene)
@@ -81,6 +85,42 @@ def published(scene: Scene) -> None:
     scene.travel(TIMELOCK_S)
     scene.jobs().step(scene.now_us)
     assert status(scene) == "accepted"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A scene as it was at a moment: its database, its folder, and a chain that stands there."""
+
+    database: str
+    folder: Path
+    chain: tuple[Devnet, Deployment]
+
+
+@pytest.fixture(scope="module")
+def kept(
+    postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Kept, None, None]:
+    """The first epoch is published once, in a second or two, for all tests that begin with it. On a
+    chain of its own, which only ever goes back to there.
+    """
+    name, folder = f"published_{os.getpid()}", tmp_path_factory.mktemp("published")
+    address = postgres.create_database(name, template=template)
+    with chain_scene.deployed() as chain:
+        with chain_scene.scene(address, chain, folder, stays=True) as made:
+            made.found()
+            publish(made)
+        yield Kept(name, folder, chain)
+
+
+@pytest.fixture
+def published(postgres: Databases, kept: Kept, tmp_path: Path) -> Generator[Scene, None, None]:
+    """A copy of it, of one test alone."""
+    shutil.copytree(kept.folder, tmp_path, dirs_exist_ok=True)
+    with (
+        fresh(postgres, kept.database) as address,
+        chain_scene.scene(address, kept.chain, tmp_path) as made,
+    ):
+        yield made
 
 
 def status(scene: Scene, epoch: int = 1) -> str:
@@ -121,10 +161,9 @@ def test_from_a_burn_to_a_confirmed_claim(scene: Scene) -> None:
     ]
 
 
-def test_the_life_of_a_transaction_is_recorded_in_order(scene: Scene) -> None:
-    published(scene)
+def test_the_life_of_a_transaction_is_recorded_in_order(published: Scene) -> None:
     for purpose in ("mint/1", "propose/1"):
-        facts = scene.ledger.market.read_stream(stream_of(purpose))
+        facts = published.ledger.market.read_stream(stream_of(purpose))
         assert [recorded.name.split(".")[1] for recorded in facts] == [
             "intended",
             "signed",
@@ -132,7 +171,7 @@ def test_the_life_of_a_transaction_is_recorded_in_order(scene: Scene) -> None:
             "mined",
             "finalized",
         ]
-    names = scene.facts("chain_tx.", "epoch.mint", "payout.")
+    names = published.facts("chain_tx.", "epoch.mint", "payout.")
     assert names[4:7] == [
         "chain_tx.finalized.v1",
         "epoch.mint_confirmed.v1",
@@ -140,24 +179,23 @@ def test_the_life_of_a_transaction_is_recorded_in_order(scene: Scene) -> None:
     ]
 
 
-def test_two_epochs_pay_the_difference(scene: Scene) -> None:
-    published(scene)
-    scene.claim(1, OWNER_WALLET)
-    scene.lease("more", "burn", 3_600)  # whatever is recorded before the cut is of the epoch
-    scene.jobs().step(scene.now_us)
-    scene.settle_epochs()
-    scene.jobs().step(scene.now_us)
-    scene.travel(TIMELOCK_S)
-    scene.jobs().step(scene.now_us)
-    assert status(scene, 2) == "accepted"
-    payout = scene.payout(2)
+def test_two_epochs_pay_the_difference(published: Scene) -> None:
+    published.claim(1, OWNER_WALLET)
+    published.lease("more", "burn", 3_600)  # whatever is recorded before the cut is of the epoch
+    published.jobs().step(published.now_us)
+    published.settle_epochs()
+    published.jobs().step(published.now_us)
+    published.travel(TIMELOCK_S)
+    published.jobs().step(published.now_us)
+    assert status(published, 2) == "accepted"
+    payout = published.payout(2)
     assert payout.seq == 2
-    assert payout.previous_root == scene.payout(1).root
-    assert scene.claim(2, OWNER_WALLET).state is State.FINAL
-    assert scene.tally.balance(OWNER_WALLET) == 2 * COMPUTE
-    scene.jobs().step(scene.now_us)
-    assert scene.balance(f"party:{OWNER}:matured") == 0
-    assert differences(scene) == []
+    assert payout.previous_root == published.payout(1).root
+    assert published.claim(2, OWNER_WALLET).state is State.FINAL
+    assert published.tally.balance(OWNER_WALLET) == 2 * COMPUTE
+    published.jobs().step(published.now_us)
+    assert published.balance(f"party:{OWNER}:matured") == 0
+    assert differences(published) == []
 
 
 def test_nobody_has_a_leaf_before_they_link_a_wallet(scene: Scene) -> None:
@@ -168,58 +206,61 @@ def test_nobody_has_a_leaf_before_they_link_a_wallet(scene: Scene) -> None:
     assert scene.payout(1).committed == TREASURY
 
 
-def test_the_treasury_claims_like_anybody(scene: Scene) -> None:
-    published(scene)
-    scene.claim(1, scene.treasury.address)
-    scene.jobs().step(scene.now_us)
-    assert scene.balance("party:treasury:matured") == 0
-    assert differences(scene) == []
+def test_the_treasury_claims_like_anybody(published: Scene) -> None:
+    published.claim(1, published.treasury.address)
+    published.jobs().step(published.now_us)
+    assert published.balance("party:treasury:matured") == 0
+    assert differences(published) == []
 
 
 def test_the_treasury_claims_what_its_leaf_promised_before_a_grant_set_it_aside(
-    scene: Scene,
+    published: Scene,
 ) -> None:
     """Else one grant would stop every final event after the treasury's next claim."""
-    published(scene)
     total = token(TREASURY // 2)
-    at: dict[str, Any] = {"grant_id": "grant_a", "at_us": scene.now_us}
+    at: dict[str, Any] = {"grant_id": "grant_a", "at_us": published.now_us}
     work_done = (Milestone("all-of-it", 1_000_000),)
-    scene.handle(enrolling(ANNA, scene.now_us))
-    scene.handle(ProposeGrant(account_id=OWNER, total=total, milestones=work_done, by="anna", **at))
-    subject = scene.ledger.world().state(grant_stream("grant_a")).ballots()[0][0]
-    scene.handle(OpenGrant(vote=ANNA.vote(subject), key_id="key_b", by="boris", **at))
-    scene.claim(1, scene.treasury.address)
-    scene.claim(1, OWNER_WALLET)
-    scene.jobs().step(scene.now_us)
-    assert scene.balance("party:treasury:matured") == 0
-    assert scene.balance("chain:treasury") == scene.balance("grant:grant_a:locked") == total.units
-    assert scene.balance(f"party:{OWNER}:matured") == 0
-    assert differences(scene) == []
-    assert scene.ledger.books.books_balanced()
+    published.handle(enrolling(ANNA, published.now_us))
+    published.handle(
+        ProposeGrant(account_id=OWNER, total=total, milestones=work_done, by="anna", **at)
+    )
+    subject = published.ledger.world().state(grant_stream("grant_a")).ballots()[0][0]
+    published.handle(OpenGrant(vote=ANNA.vote(subject), key_id="key_b", by="boris", **at))
+    published.claim(1, published.treasury.address)
+    published.claim(1, OWNER_WALLET)
+    published.jobs().step(published.now_us)
+    assert published.balance("party:treasury:matured") == 0
+    assert (
+        published.balance("chain:treasury")
+        == published.balance("grant:grant_a:locked")
+        == total.units
+    )
+    assert published.balance(f"party:{OWNER}:matured") == 0
+    assert differences(published) == []
+    assert published.ledger.books.books_balanced()
 
 
-def test_a_new_wallet_gets_what_the_old_one_was_not_promised(scene: Scene) -> None:
-    published(scene)
-    scene.link(NEW_WALLET, waited_us=0)
-    scene.travel(WALLET_DELAY_US // SECOND_US)
-    scene.lease("again", "burn", 3_600)
-    scene.jobs().step(scene.now_us)
-    scene.settle_epochs()
+def test_a_new_wallet_gets_what_the_old_one_was_not_promised(published: Scene) -> None:
+    published.link(NEW_WALLET, waited_us=0)
+    published.travel(WALLET_DELAY_US // SECOND_US)
+    published.lease("again", "burn", 3_600)
+    published.jobs().step(published.now_us)
+    published.settle_epochs()
     for _ in range(7):  # several epochs are over; their roots go one after the other
-        scene.jobs().step(scene.now_us)
-        scene.travel(TIMELOCK_S)
+        published.jobs().step(published.now_us)
+        published.travel(TIMELOCK_S)
     epoch = 2
-    payout = scene.payout(epoch)
+    payout = published.payout(epoch)
     old, new = payout.leaf(OWNER_WALLET), payout.leaf(NEW_WALLET)
     assert old is not None
     assert new is not None
     assert old.total == COMPUTE
-    assert old.total + new.total == scene.balance(f"party:{OWNER}:matured")
-    scene.claim(epoch, OWNER_WALLET)
-    scene.claim(epoch, NEW_WALLET)
-    scene.jobs().step(scene.now_us)
-    assert scene.balance(f"party:{OWNER}:matured") == 0
-    assert differences(scene) == []
+    assert old.total + new.total == published.balance(f"party:{OWNER}:matured")
+    published.claim(epoch, OWNER_WALLET)
+    published.claim(epoch, NEW_WALLET)
+    published.jobs().step(published.now_us)
+    assert published.balance(f"party:{OWNER}:matured") == 0
+    assert differences(published) == []
 
 
 # --- purchases -------------------------------------------------------------------------------
@@ -390,10 +431,9 @@ def test_a_vetoed_root_waits_for_an_operator_and_is_proposed_again(scene: Scene)
     assert differences(scene) == []
 
 
-def test_only_a_vetoed_root_is_proposed_again(scene: Scene) -> None:
-    published(scene)
+def test_only_a_vetoed_root_is_proposed_again(published: Scene) -> None:
     with pytest.raises(Refused) as caught:
-        scene.jobs().propose_again(1, scene.now_us)
+        published.jobs().propose_again(1, published.now_us)
     assert caught.value.reason is ChainReason.PAYOUT_STATE
 
 
@@ -502,24 +542,22 @@ def test_an_operator_publishes_with_the_scripts_alone(scene: Scene) -> None:
     assert differences(scene) == []
 
 
-def test_what_somebody_else_has_claimed_is_not_claimed_again(scene: Scene) -> None:
-    published(scene)
-    payout = scene.payout(1)
+def test_what_somebody_else_has_claimed_is_not_claimed_again(published: Scene) -> None:
+    payout = published.payout(1)
     leaf = payout.leaf(OWNER_WALLET)
     assert leaf is not None
-    scene.stage.do("other", scene.tally.claim(leaf.account, leaf.total, leaf.proof))
+    published.stage.do("other", published.tally.claim(leaf.account, leaf.total, leaf.proof))
     with pytest.raises(NothingToClaim):
-        scene.claim(1, OWNER_WALLET)
+        published.claim(1, OWNER_WALLET)
     with pytest.raises(NothingToClaim):
-        scene.claim(1, stage.account(0xDEAD))
+        published.claim(1, stage.account(0xDEAD))
 
 
-def test_a_payout_file_of_another_deployment_is_refused(scene: Scene) -> None:
-    published(scene)
-    payout = scene.payout(1)
+def test_a_payout_file_of_another_deployment_is_refused(published: Scene) -> None:
+    payout = published.payout(1)
     elsewhere = chain_scene.moved(payout, stage.account(0xD))
     with pytest.raises(PayoutMismatch, match="another deployment"):
-        payout_scripts.status(elsewhere, scene.tally)
+        payout_scripts.status(elsewhere, published.tally)
 
 
 # --- killed anywhere -------------------------------------------------------------------------
@@ -674,13 +712,12 @@ def test_a_second_job_beside_the_first_does_nothing_twice(scene: Scene) -> None:
     assert status(scene) == "proposed"
 
 
-def test_leaves_follow_from_the_log_alone(scene: Scene) -> None:
-    published(scene)
-    treasury = scene.treasury.address
-    leaves = payout_leaves.leaves_of(scene.ledger, scene.connection, 1, treasury)
+def test_leaves_follow_from_the_log_alone(published: Scene) -> None:
+    treasury = published.treasury.address
+    leaves = payout_leaves.leaves_of(published.ledger, published.connection, 1, treasury)
     assert leaves is not None
     assert dict(leaves.totals) == {OWNER_WALLET: COMPUTE, treasury.lower(): TREASURY}
-    assert payout_leaves.leaves_of(scene.ledger, scene.connection, 2, treasury) is None
+    assert payout_leaves.leaves_of(published.ledger, published.connection, 2, treasury) is None
 
 
 def set_breaker(scene: Scene, breaker: str, limit: int | None) -> None:

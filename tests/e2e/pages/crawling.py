@@ -33,7 +33,8 @@ FILES = (".json", ".csv", ".pdf", ".parquet", ".jsonl", ".journal", ".txt", ".tl
 _ROW = re.compile(r"(?<=/)(?:[a-z]+_[0-9a-f]{8,}|\d{4}-\d{2}|\d+)(?=/|$)")
 _ALIKE = re.compile(r"^/(docs|problems)/[^/]+$")
 _AXE = """async (rules) => {
-  const asked = {resultTypes: ['violations'], preload: false, ...(rules ? {runOnly: rules} : {})};
+  const told = {resultTypes: ['violations'], selectors: false, preload: false};
+  const asked = {...told, ...(rules ? {runOnly: rules} : {})};
   const found = await axe.run(document, asked);
   return found.violations.map((one) =>
     `${one.impact} ${one.id}: ` + one.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' +

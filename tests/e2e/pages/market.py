@@ -13,6 +13,7 @@ import httpx
 from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.replay.demo import serving
+from tallystick_client.calls import authorities
 from tests.scenes.server import Caller, Scene, opened
 from tests.scenes.work import seal_an_epoch_of_work
 
@@ -36,6 +37,7 @@ class Market:
             f"http://{self.address}{path}",
             params=query,
             headers={"Authorization": f"Bearer {self.keys[role]}"},
+            verify=authorities(),
         )
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
