@@ -538,6 +538,8 @@ class Session:
         )
         told = {name: lease[name] for name in names if lease.get(name) is not None}
         signed = self.lease.get("countersigned_gpu_us")
+        start_us = None if self.is_local else self._start_us()
+        told |= {} if start_us is None else {"start_us": start_us}
         told |= {
             "exit_code": code,
             "is_final": is_final,
@@ -545,6 +547,14 @@ class Session:
             "countersigned_gpu_us": None if signed is None else str(signed),
         }
         return told | ({} if is_final else {"estimate": live.cost(lease, used_us)}), used_us
+
+    def _start_us(self) -> int | None:
+        """How long the start took that is not charged."""
+        lease_id = self.lease_id
+        with suppress(AnswerIsNo):
+            found = self.remote.ask(lambda c: c.read_lease_work(lease_id)).get("start_us")
+            return None if found is None else int(found)
+        return None
 
 
 @dataclass

@@ -2323,6 +2323,16 @@ class FragmentationsAnswer(TypedDict):
     position: int
 
 
+class FreeStartForm(TypedDict):
+    """The time before a program's start succeeded is free for `at_most_seconds`, and not at
+    all for starts that follow on `failed_per_hour` failed ones of the account within an
+    hour.
+    """
+
+    at_most_seconds: int
+    failed_per_hour: int
+
+
 class FundedAccountAnswer(TypedDict):
     """`used`: of the cap, this month. Without a cap nothing is counted."""
 
@@ -4120,6 +4130,8 @@ class LeaseWorkAnswer(TypedDict):
         "archived",
     ]
     acknowledged_at: NotRequired[str]
+    free_start_us: NotRequired[int]
+    start_us: NotRequired[int]
     ended_at: NotRequired[str]
     exit_code: NotRequired[int]
     stopped_at: NotRequired[str]
@@ -4127,7 +4139,7 @@ class LeaseWorkAnswer(TypedDict):
     executor: NotRequired[str]
     runner: NotRequired[Literal["process", "trusted", "docker", "other"]]
     workload_sha256: NotRequired[str]
-    outcome: NotRequired[Literal["exited", "limited", "lost"]]
+    outcome: NotRequired[Literal["exited", "limited", "lost", "not_started"]]
     endpoint: NotRequired[str]
     credentials: NotRequired[str]
     node_id: NotRequired[str]
@@ -7398,7 +7410,8 @@ class StatementKindAnswer(TypedDict):
 class StatementLeaseAnswer(TypedDict):
     """What one lease used and cost in the period. matched + unconfirmed + contested =
     gpu_us: what its renter signed for, what lies after the last signature, and what lies
-    before it unsigned.
+    before it unsigned. `free_start_us`: from the moment its node took the work up until
+    billing began, which is free.
     """
 
     lease_id: str
@@ -7409,6 +7422,7 @@ class StatementLeaseAnswer(TypedDict):
     contested_gpu_us: str
     charge: Money
     accruals: int
+    free_start_us: NotRequired[str]
 
 
 class StatementLineAnswer(TypedDict):
@@ -7555,11 +7569,14 @@ class TariffAnswer(TypedDict):
     meters: NotRequired[list[ResourceRateForm]]
     sla: NotRequired[list[SlaClassForm]]
     notice_seconds: NotRequired[int]
+    free_start: NotRequired[FreeStartForm]
     position: NotRequired[int]
 
 
 class TariffRequest(TypedDict):
-    """The next version, whole: a row that is left out costs nothing under it."""
+    """The next version, whole: a row that is left out costs nothing under it. Without
+    `free_start` all time before a program's start succeeded is free.
+    """
 
     version: int
     usage_fees: list[UsageFeeForm]
@@ -7573,6 +7590,7 @@ class TariffRequest(TypedDict):
     meters: NotRequired[list[ResourceRateForm] | None]
     sla: NotRequired[list[SlaClassForm] | None]
     notice_seconds: NotRequired[int | None]
+    free_start: NotRequired[FreeStartForm | None]
 
 
 class TariffsAnswer(TypedDict):
@@ -8250,10 +8268,12 @@ class WorkAcknowledgementRequest(TypedDict):
 class WorkEndRequest(TypedDict):
     """`exit_code` of a process that a signal ended: 128 and its number. `limited`: a limit
     of the lease ended it. `lost`: the node no longer has it, because it was started anew.
+    `not_started`: the node could not begin it after it had said `ready`; nothing of the
+    lease is charged.
     """
 
     executor: str
-    outcome: Literal["exited", "limited", "lost"]
+    outcome: Literal["exited", "limited", "lost", "not_started"]
     exit_code: NotRequired[int | None]
 
 
@@ -8314,7 +8334,10 @@ class WorkLogPiecesRequest(TypedDict):
 
 
 class WorkStateAnswer(TypedDict):
-    """The work of a lease as far as its node has told."""
+    """The work of a lease as far as its node has told. `free_start_us`: billing begins at
+    most so long after the work was taken up; without it not before the program's start
+    succeeded. `start_us`: how long the start took before it was billed; all of it is free.
+    """
 
     lease_id: str
     state: Literal[
@@ -8333,6 +8356,8 @@ class WorkStateAnswer(TypedDict):
         "archived",
     ]
     acknowledged_at: NotRequired[str]
+    free_start_us: NotRequired[int]
+    start_us: NotRequired[int]
     ended_at: NotRequired[str]
     exit_code: NotRequired[int]
     stopped_at: NotRequired[str]

@@ -37,10 +37,12 @@ from cli.running.folder import scan
 from cli.terminal import InputUnusable
 from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.docker import DockerRunner
 from node_reporter.executor.executor import Allowed, Executor
 from node_reporter.executor.runner import Limits
 from node_reporter.executor.sandbox import job_user
 from node_reporter.executor.state import ExecutorFolder, load
+from node_reporter.executor.volume_store import FolderStore
 from node_reporter.programs.execute import ask_key, signed_sealing
 from node_reporter.reports import joining
 from node_reporter.reports.client import HttpTransport
@@ -161,6 +163,8 @@ def pool(
     _, owner_key = server.account()
     server.run("account", "deposit", renter_id, "25", "--reference", "one")
     node_id, node_key = _joined(server, owner_key)
+    store = tmp_path / "store"
+    store.mkdir(mode=0o711)
     on, folder = ground(tmp_path), ExecutorFolder(tmp_path / "state" / "tallystick-executor")
     transport = HttpTransport(server.url)
     sealing_key = PrivateKey.generate()
@@ -175,10 +179,11 @@ def pool(
     executor = Executor(
         settings,
         ExecutorClient(node_id, settings.executor_key, transport),
-        [on.runner],
+        [on.runner, DockerRunner(os.environ, job_user(None))],
         on.jobs,
         SystemClock(),
         user=job_user(None),
+        volumes=FolderStore(store, job_user(None)),
         allowed=Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
         apart=partial(
             ExecutorClient.apart, node_id, settings.executor_key, partial(HttpTransport, server.url)
