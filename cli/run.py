@@ -340,12 +340,26 @@ class Session:
                 if detail != said:
                     note(f"waiting for a GPU: {detail}")
                 said = detail
-                time.sleep(BUSY_SECONDS)
+                self._await_offer(body)
         self.lease = dict(told)
         note(
             f"{self.lease_id} on {self.lease['node_id']}"
             f" at {amount(self.lease['price_per_gpu_hour'])} per GPU-hour"
         )
+
+    def _await_offer(self, body: LeaseRequest) -> None:
+        """Until a GPU would be given: asked with a call of which the server keeps nothing, while
+        each try for a lease is kept. Raises AnswerIsNo.
+        """
+        while True:
+            time.sleep(BUSY_SECONDS)
+            quoted = self._patiently(lambda: self._quoted(body))
+            if quoted.get("offered") is not None or quoted.get("free_by") is None:
+                return  # taken, or refused for another reason, which the next try tells
+
+    def _quoted(self, body: LeaseRequest) -> dict[str, Any]:
+        asked: Any = {name: body[name] for name in ("job", "funds") if name in body}  # type: ignore[literal-required]
+        return dict(self.remote.ask(lambda c: c.quote_job(asked)))
 
     def _is_here(self) -> bool:
         """Whether the program will run on this machine."""
@@ -454,10 +468,8 @@ class Session:
                 if no.document is not None or time.monotonic() >= ends:
                     raise
                 if not is_away:
-                    note(
-                        f"the server is away; {self.lease_id} goes on until it is back"
-                        " or the funds end"
-                    )
+                    goes_on = f"; {self.lease_id} goes on until it is back or the funds end"
+                    note(f"the server is away{goes_on if self.lease else ''}")
                 is_away = True
                 time.sleep(LOOK_SECONDS[1])
 

@@ -6456,6 +6456,17 @@ class AsyncClient(AsyncCalls):
         )
         return cast("forms.WorkspacePiecesAnswer", found)
 
+    async def delete_lease_results(
+        self, lease_id: str, body: forms.EmptyRequest
+    ) -> forms.LeaseResultsDeletedAnswer:
+        """Deletes the files that the work of a lease left, before their day is over. The
+        room that they.
+        """
+        found = await self._call(
+            "POST", at("/v1/leases/{lease_id}/results/delete", lease_id=lease_id), body=body
+        )
+        return cast("forms.LeaseResultsDeletedAnswer", found)
+
     async def read_lease_use(self, lease_id: str) -> forms.LeaseUseAnswer:
         """Returns what a lease has used so far, what that costs, and how busy its devices
         are.

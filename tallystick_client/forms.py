@@ -3900,6 +3900,14 @@ class LeaseResultsAnswer(TypedDict):
     files: list[WorkspaceFileForm]
 
 
+class LeaseResultsDeletedAnswer(TypedDict):
+    """`is_deleted`: there was something, and nothing of it is kept any more."""
+
+    lease_id: str
+    is_deleted: bool
+    position: NotRequired[int]
+
+
 class LeaseResultsRequest(TypedDict):
     """The files that lie under the paths which the workspace asks back."""
 
@@ -7672,7 +7680,10 @@ class UnbilledLeaseAnswer(TypedDict):
 
 
 class UnbilledUsageAnswer(TypedDict):
-    """Used but not accrued yet. An estimate: reports that are still under way add to it."""
+    """Used but not accrued yet. An estimate: reports that are still under way add to it.
+    `charge` and `gpu_us` are of all running leases but `leases_left_out`; `leases` names
+    the first of them.
+    """
 
     charge: Money
     gpu_us: str

@@ -478,6 +478,13 @@ def test_b2_a_second_renter_waits_for_the_gpu_and_is_told_when_it_is_free(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli_run, "BUSY_SECONDS", 0.2)
+    asked: list[str] = []
+    opened = cli_run._opened
+    monkeypatch.setattr(
+        cli_run,
+        "_opened",
+        lambda body, key, client: (asked.append(key), opened(body, key, client))[1],
+    )
     pool.start()
     with Client(pool.server.url, pool.renter_key) as renter:
         price: Any = {"asset": "CREDIT", "units": "2000000"}
@@ -498,6 +505,7 @@ def test_b2_a_second_renter_waits_for_the_gpu_and_is_told_when_it_is_free(
         closer.join()
     assert ran.code == 0, ran.err
     assert ran.err.count("waiting for a GPU: All matching GPUs") == 1, "said once"
+    assert len(asked) == 3, "one try, one more when it is free, and none kept for each look between"
 
 
 def test_a5_a_program_that_the_node_does_not_have_is_named_with_what_would_help(

@@ -484,6 +484,7 @@ ROWS: dict[str, Row] = {
     "add_lease_secrets": Row("renter", "stranger", lambda _s: {"sealed": "5a" * 48}),
     "add_lease_results": Row("executor", "other_executor", lambda _s: {"files": []}),
     "add_result_pieces": Row("executor", "other_executor", lambda _s: {"data": ["aGVsbG8K"]}),
+    "delete_lease_results": Row("renter", "stranger", lambda _s: {}),
     "read_lease_results": RENTERS,
     "read_lease_use": RENTERS,
     "read_result_pieces": Row("renter", "stranger", lambda _s: {"sha256": ["5a" * 32]}),

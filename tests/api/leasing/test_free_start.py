@@ -29,7 +29,8 @@ class Starts:
             "free_start": {"at_most_seconds": 60, "failed_per_hour": 2},
             **{name: first[name] for name in kept if name in first},
         }
-        scene.clock.advance(S)
+        self.clock: Any = scene.clock
+        self.clock.advance(S)
         self.tariff["effective_from"] = moment(scene.clock.now_us())
         told = scene.operator.made("/v1/tariffs", self.tariff)
         assert told["free_start"] == self.tariff["free_start"]
@@ -55,9 +56,9 @@ class Starts:
         """The attack: 59 s of the device before the program says that it began."""
         lease_id = self.lease()
         assert self.take_up(lease_id)["free_start_us"] == 60 * S
-        self.scene.clock.advance(59 * S)
+        self.clock.advance(59 * S)
         self.executor.made(f"{self.at(lease_id)}/ready")
-        self.scene.clock.advance(S)
+        self.clock.advance(S)
         self.scene.renter.made(f"/v1/leases/{lease_id}/close")
         return lease_id
 
@@ -86,7 +87,7 @@ def test_from_the_third_failed_start_of_an_hour_on_none_is_free_and_then_again(
     assert starts.take_up(other)["free_start_us"] == 60 * S, "another account's are its own"
     for lease_id, who in ((third, starts.scene.renter), (other, another)):
         who.made(f"/v1/leases/{lease_id}/close")
-    starts.scene.clock.advance(3_600 * S)
+    starts.clock.advance(3_600 * S)
     assert starts.take_up(starts.lease())["free_start_us"] == 60 * S
 
 
@@ -99,9 +100,9 @@ def test_what_the_node_declines_or_could_not_begin_is_not_charged_and_not_counte
         starts.executor.made(f"{starts.at(lease_id)}/decline")
     lease_id = starts.lease()
     assert starts.take_up(lease_id)["free_start_us"] == 60 * S
-    starts.scene.clock.advance(60 * S)
+    starts.clock.advance(60 * S)
     starts.executor.made(f"{starts.at(lease_id)}/ready")
-    starts.scene.clock.advance(30 * S)
+    starts.clock.advance(30 * S)
     assert starts.end(lease_id, "not_started").status_code == 200
     lease = starts.scene.renter.read(f"/v1/leases/{lease_id}")
     assert (lease["close_code"], lease["closed_at"]) == (10_000, lease["opened_at"])
@@ -112,12 +113,12 @@ def test_what_the_node_declines_or_could_not_begin_is_not_charged_and_not_counte
 def test_the_bill_and_the_work_say_how_long_the_free_start_took(starts: Starts) -> None:
     lease_id = starts.lease("batch")
     starts.take_up(lease_id)
-    starts.scene.clock.advance(41 * S)
+    starts.clock.advance(41 * S)
     starts.executor.made(f"{starts.at(lease_id)}/ready")
     lease = starts.scene.renter.read(f"/v1/leases/{lease_id}")
     told = starts.scene.renter.read(f"/v1/leases/{lease_id}/work")
     assert (told["start_us"], told["free_start_us"]) == (41 * S, 60 * S)
-    starts.scene.clock.advance(60 * S)
+    starts.clock.advance(60 * S)
     starts.end(lease_id, "exited")
     run(starts.scene, lease, minutes=5)
     accrue_now(starts.scene, lease_id)
