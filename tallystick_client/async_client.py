@@ -4966,6 +4966,17 @@ class AsyncClient(AsyncCalls):
             lambda at_cursor: self.list_unmatched_requests(limit=limit, cursor=at_cursor), cursor
         )
 
+    async def read_node_matches(
+        self, node_id: str, *, since: str | None = None
+    ) -> forms.NodeMatchesAnswer:
+        """Returns how often a node was a candidate for a lease, and by what it lost the
+        others; of the.
+        """
+        found = await self._call(
+            "GET", at("/v1/nodes/{node_id}/matches", node_id=node_id), query={"since": since}
+        )
+        return cast("forms.NodeMatchesAnswer", found)
+
     async def create_pool(
         self, body: forms.PoolRequest, *, idempotency_key: str | None = None
     ) -> forms.PoolCreatedAnswer:

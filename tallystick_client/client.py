@@ -4934,6 +4934,17 @@ class Client(Calls):
             lambda at_cursor: self.list_unmatched_requests(limit=limit, cursor=at_cursor), cursor
         )
 
+    def read_node_matches(
+        self, node_id: str, *, since: str | None = None
+    ) -> forms.NodeMatchesAnswer:
+        """Returns how often a node was a candidate for a lease, and by what it lost the
+        others; of the.
+        """
+        found = self._call(
+            "GET", at("/v1/nodes/{node_id}/matches", node_id=node_id), query={"since": since}
+        )
+        return cast("forms.NodeMatchesAnswer", found)
+
     def create_pool(
         self, body: forms.PoolRequest, *, idempotency_key: str | None = None
     ) -> forms.PoolCreatedAnswer:

@@ -4283,6 +4283,28 @@ class LogKeyRotationAnswer(TypedDict):
     fact: dict[str, Any]
 
 
+class LostMatchesAnswer(TypedDict):
+    """Lost matches with one reason: what told the winner from this node first, in the order
+    of the rule. `winning_price_at_most`: of a reason of price, the dearest price that won.
+    """
+
+    reason: Literal[
+        "own",
+        "workload",
+        "price",
+        "score",
+        "stranded",
+        "served",
+        "node",
+        "offer",
+        "arrival",
+        "renter",
+        "paused_bid",
+    ]
+    times: int
+    winning_price_at_most: NotRequired[Money]
+
+
 MaintenanceWindowAnswer = TypedDict(
     "MaintenanceWindowAnswer",
     {
@@ -4864,6 +4886,22 @@ class NodeLatencyWayRequest(TypedDict):
     target: Literal["control", "ingress"]
     rtt_us: int
     samples: int
+
+
+class NodeMatchesAnswer(TypedDict):
+    """The newest matches since a moment in which the node was among the recorded candidates
+    (the first twenty of a match); `has_more`: there are earlier ones since then, which are
+    not counted.
+    """
+
+    node_id: str
+    since: str
+    matches: int
+    won: int
+    lost: int
+    reasons: list[LostMatchesAnswer]
+    has_more: bool
+    position: int
 
 
 class NodeNeighbourTargetAnswer(TypedDict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.market import bids, offers, pricing, unmatched
+from api.market import bids, contests, offers, pricing, unmatched
 from api.market.bid_timer import run_bids
 from api.process.timer import Timer
 
@@ -12,5 +12,6 @@ RESOURCES: tuple[Resource, ...] = (
     bids.resource,
     pricing.resource,
     unmatched.resource,
+    contests.resource,
 )
 TIMERS: tuple[Timer, ...] = (Timer("bids", 2, 60, run_bids, turn=50),)

@@ -168,6 +168,23 @@ def show_node(remote: Remote, node_id: NodeId) -> None:
     remote.tell(told, lines)
 
 
+@node.command("matches", epilog="Example: tallystick node matches node_1f0c...")
+@reads
+def show_matches(remote: Remote, node_id: NodeId) -> None:
+    """Show how often a node was a candidate for a lease in the last week, and by what it lost."""
+    told = remote.ask(lambda c: c.read_node_matches(node_id))
+    shown = {name: value for name, value in told.items() if name != "reasons"}
+    rows = [
+        {
+            name: amount(value) if name.startswith("winning") else value
+            for name, value in each.items()
+        }
+        for each in told["reasons"]
+    ]
+    lines = facts(shown) + columns(rows, ("reason", "times", "winning_price_at_most"))
+    remote.tell(told, lines)
+
+
 @node.command("trust", epilog="Example: tallystick node trust node_1f0c... --epoch 3")
 @reads
 def show_trust(

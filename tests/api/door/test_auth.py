@@ -211,6 +211,7 @@ ROWS: dict[str, Row] = {
     ),
     "read_node_usage": Row("node", "other_node"),
     "list_node_hours": OWNERS,
+    "read_node_matches": OWNERS,
     "list_devices": Row("owner"),
     "reshape_device": Row("owner", "rival", lambda _s: {"lease_ids": ["lease_" + "0" * 32]}),
     "read_device": OWNERS,
