@@ -35,7 +35,7 @@ border-bottom:1px solid #ddd}
 th{font-weight:600}
 .big{font-size:1.6rem;margin:.25rem 0}
 .failed,.denied{color:#a00000;font-weight:600}.ok{color:#0b5d1e}
-.absent,small{color:#555}code{overflow-wrap:anywhere}
+.absent,small{color:#555}code,th[scope=row],td:last-child{overflow-wrap:anywhere}
 @media(prefers-color-scheme:dark){body{background:#161616;color:#eee}th,td{border-color:#444}
 .ok{color:#7ddc95}.failed,.denied{color:#ff9c9c}.absent,small{color:#bbb}}
 """

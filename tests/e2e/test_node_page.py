@@ -89,6 +89,9 @@ def test_an_owner_sees_on_the_machine_itself_what_it_earned(server: Server, tmp_
         rows = " | ".join(" ".join(row.split()) for row in page.locator("tr").all_inner_texts())
         pictured(page, "node")
         assert page.evaluate("document.scripts.length") == 0
+        for width in (1280, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.goto(f"http://localhost:{port}/")
         assert page.get_by_role("heading", name="State").is_visible()
         refused = page.request.get(f"http://127.0.0.1:{port}/", headers={"Host": "evil.example"})
