@@ -17,7 +17,7 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -354,11 +354,12 @@ class Session:
         while True:
             time.sleep(BUSY_SECONDS)
             quoted = self._patiently(lambda: self._quoted(body))
-            if quoted.get("offered") is not None or quoted.get("free_by") is None:
-                return  # taken, or refused for another reason, which the next try tells
+            if not _lacks_room(quoted):
+                return  # it is free; or something else is missing, which the next try tells
 
     def _quoted(self, body: LeaseRequest) -> dict[str, Any]:
-        asked: Any = {name: body[name] for name in ("job", "funds") if name in body}  # type: ignore[literal-required]
+        told: Any = body
+        asked: Any = {name: told[name] for name in ("job", "funds") if name in told}
         return dict(self.remote.ask(lambda c: c.quote_job(asked)))
 
     def _is_here(self) -> bool:
@@ -591,6 +592,12 @@ def _is_busy(document: Any) -> bool:
     """Whether a GPU that others hold is all that is missing."""
     told = document or {}
     return told.get("code") == "no_match" and (told.get("facts") or {}).get("missing") == "room"
+
+
+def _lacks_room(quoted: Mapping[str, Any]) -> bool:
+    """The same of a quote."""
+    left = [one["dimension"] for one in quoted["dimensions"] if one["nodes_left"] == 0]
+    return quoted.get("offered") is None and left[:1] == ["free"]
 
 
 def _ask_whether_to_stop(status: live.StatusLine) -> str:

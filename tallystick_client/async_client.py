@@ -6470,9 +6470,7 @@ class AsyncClient(AsyncCalls):
     async def delete_lease_results(
         self, lease_id: str, body: forms.EmptyRequest
     ) -> forms.LeaseResultsDeletedAnswer:
-        """Deletes the files that the work of a lease left, before their day is over. The
-        room that they.
-        """
+        """Deletes the files that the work of a lease left, before their day is over."""
         found = await self._call(
             "POST", at("/v1/leases/{lease_id}/results/delete", lease_id=lease_id), body=body
         )

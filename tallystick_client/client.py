@@ -6430,9 +6430,7 @@ class Client(Calls):
     def delete_lease_results(
         self, lease_id: str, body: forms.EmptyRequest
     ) -> forms.LeaseResultsDeletedAnswer:
-        """Deletes the files that the work of a lease left, before their day is over. The
-        room that they.
-        """
+        """Deletes the files that the work of a lease left, before their day is over."""
         found = self._call(
             "POST", at("/v1/leases/{lease_id}/results/delete", lease_id=lease_id), body=body
         )

@@ -371,8 +371,8 @@ class LeaseResultsDeletedAnswer(AnswerModel):
     problems=[*_LEASE],
 )
 def delete_lease_results(lease_id: LeaseInPath, body: EmptyRequest, call: Caller) -> Response:
-    """Deletes the files that the work of a lease left, before their day is over. The room that they
-    take is free again. Pieces that the node still sends are not kept.
+    """Deletes the files that the work of a lease left, before their day is over.
+    Their room is free again. Pieces that the node still sends are not kept.
     """
     del body
     _of_renter(call, lease_id)

@@ -275,10 +275,10 @@ def close_lease(
 
 
 @lease.command("delete-results", epilog="Example: tallystick lease delete-results lease_1f0c...")
-@records
+@reads
 def delete_results(remote: Remote, lease_id: LeaseId) -> None:
     """Delete the files that came back from a lease's work before the server does, after a day."""
-    told = remote.ask(lambda c: c.delete_lease_results(lease_id, {}, idempotency_key=remote.key))
+    told = remote.ask(lambda c: c.delete_lease_results(lease_id, {}))
     remote.tell(told, facts(told))
 
 

@@ -174,14 +174,10 @@ def show_matches(remote: Remote, node_id: NodeId) -> None:
     """Show how often a node was a candidate for a lease in the last week, and by what it lost."""
     told = remote.ask(lambda c: c.read_node_matches(node_id))
     shown = {name: value for name, value in told.items() if name != "reasons"}
-    rows = [
-        {
-            name: amount(value) if name.startswith("winning") else value
-            for name, value in each.items()
-        }
-        for each in told["reasons"]
-    ]
-    lines = facts(shown) + columns(rows, ("reason", "times", "winning_price_at_most"))
+    price = "winning_price_at_most"
+    reasons: list[dict[str, Any]] = [dict(each) for each in told["reasons"]]
+    rows = [{**each, price: amount(each[price])} if price in each else each for each in reasons]
+    lines = facts(shown) + columns(rows, ("reason", "times", price))
     remote.tell(told, lines)
 
 

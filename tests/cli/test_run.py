@@ -480,11 +480,12 @@ def test_b2_a_second_renter_waits_for_the_gpu_and_is_told_when_it_is_free(
     monkeypatch.setattr(cli_run, "BUSY_SECONDS", 0.2)
     asked: list[str] = []
     opened = cli_run._opened
-    monkeypatch.setattr(
-        cli_run,
-        "_opened",
-        lambda body, key, client: (asked.append(key), opened(body, key, client))[1],
-    )
+
+    def tried(body: Any, key: str, client: Client) -> Any:
+        asked.append(key)
+        return opened(body, key, client)
+
+    monkeypatch.setattr(cli_run, "_opened", tried)
     pool.start()
     with Client(pool.server.url, pool.renter_key) as renter:
         price: Any = {"asset": "CREDIT", "units": "2000000"}

@@ -31,7 +31,7 @@ class Starts:
         }
         self.clock: Any = scene.clock
         self.clock.advance(S)
-        self.tariff["effective_from"] = moment(scene.clock.now_us())
+        self.tariff["effective_from"] = moment(self.clock.now_us())
         told = scene.operator.made("/v1/tariffs", self.tariff)
         assert told["free_start"] == self.tariff["free_start"]
 
