@@ -29,9 +29,10 @@ class Starts:
             "free_start": {"at_most_seconds": 60, "failed_per_hour": 2},
             **{name: first[name] for name in kept if name in first},
         }
-        self.clock: Any = scene.clock
-        self.clock.advance(S)
-        self.tariff["effective_from"] = moment(self.clock.now_us())
+        clock: Any = scene.clock
+        clock.advance(S)
+        self.clock = clock
+        self.tariff["effective_from"] = moment(clock.now_us())
         told = scene.operator.made("/v1/tariffs", self.tariff)
         assert told["free_start"] == self.tariff["free_start"]
 
