@@ -2595,7 +2595,9 @@ class AsyncClient(AsyncCalls):
         return cast("forms.WhereNextAnswer", found)
 
     async def read_region_map(self) -> forms.RegionMapAnswer:
-        """Returns regions, and where people wait, as dots of a map in GeoJSON."""
+        """Returns regions, where people wait, and your own nodes with their devices
+        (operators and.
+        """
         found = await self._call("GET", "/v1/where-next/map")
         return cast("forms.RegionMapAnswer", found)
 

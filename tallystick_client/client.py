@@ -2571,7 +2571,9 @@ class Client(Calls):
         return cast("forms.WhereNextAnswer", found)
 
     def read_region_map(self) -> forms.RegionMapAnswer:
-        """Returns regions, and where people wait, as dots of a map in GeoJSON."""
+        """Returns regions, where people wait, and your own nodes with their devices
+        (operators and.
+        """
         found = self._call("GET", "/v1/where-next/map")
         return cast("forms.RegionMapAnswer", found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import Response
@@ -19,20 +20,24 @@ from projections.fleet.fleet import FLEET
 from projections.fleet.utilisation import START, UTILISATION
 from projections.lease import unmet
 from projections.lease.leases import LEASES
+from projections.market.unmatched import UNMATCHED, read_refused
 
 resource = Resource("regions")
 
 READ = with_scope("provider", "operator", "audit:read")
 DAYS = 7
 """Utilisation and requests that were given up count so far back."""
-REGIONS_MAX = 10_000
+REGIONS_MAX = NODES_MAX = 10_000
 
 
 class UnmetDemandAnswer(AnswerModel):
-    """GPUs that are asked for and that no node gives: now, and of requests given up lately."""
+    """GPUs that are asked for and that no node gives: now, by requests that wait; lately, by those
+    that were given up, and by those refused at once (the largest one of each account).
+    """
 
     waiting_gpus: Count
     given_up_gpus: Count
+    refused_gpus: Count
 
 
 class WhereRegionAnswer(AnswerModel):
@@ -79,7 +84,9 @@ class RegionMapFeatureAnswer(AnswerModel):
 
 
 class RegionMapAnswer(AnswerModel):
-    """GeoJSON (RFC 7946). `kind` of a feature: `region` or `waiting`; longitude comes first."""
+    """GeoJSON (RFC 7946). `kind` of a feature: `region`, `waiting` or `node`; longitude comes
+    first.
+    """
 
     type: Literal["FeatureCollection"]
     features: list[RegionMapFeatureAnswer]
@@ -89,9 +96,11 @@ class RegionMapAnswer(AnswerModel):
 @resource.get("/v1/where-next", READ, WhereNextAnswer)
 def read_where_next(call: Caller) -> Response:
     """Shows where regions are wanted: accounts that wait, unmet demand, and what is used."""
-    with call.read(FLEET, UTILISATION, LEASES) as view:
+    with call.read(FLEET, UTILISATION, LEASES, UNMATCHED) as view:
         since_us = call.now_us - DAYS * DAY_US
-        demand = unmet.read_unmet(view.connection, since_us)
+        demand = _Demand(
+            unmet.read_unmet(view.connection, since_us), read_refused(view.connection, since_us)
+        )
         lists = {row.list_id: row for row in regions.read_wait_lists(view.connection, None)}
         used = _used(view, since_us, call.now_us)
         told = WhereNextAnswer(
@@ -109,7 +118,7 @@ def read_where_next(call: Caller) -> Response:
                 for row in lists.values()
                 if row.list_id.startswith(PLACE)
             ],
-            demand=_demand(demand.get("")),
+            demand=demand.of(""),
             position=view.position,
         )
         return call.answer(view, told)
@@ -117,7 +126,9 @@ def read_where_next(call: Caller) -> Response:
 
 @resource.get("/v1/where-next/map", READ, RegionMapAnswer)
 def read_region_map(call: Caller) -> Response:
-    """Returns regions, and where people wait, as dots of a map in GeoJSON."""
+    """Returns regions, where people wait, and your own nodes with their devices (operators and
+    auditors: all nodes) as dots of a map in GeoJSON. A node stands where its region does.
+    """
     with call.read(FLEET) as view:
         features = [
             _feature(
@@ -142,6 +153,20 @@ def read_region_map(call: Caller) -> Response:
             )
             for dot in regions.read_dots(view.connection)
         ]
+        features += [
+            _feature(
+                node.longitude_e6,
+                node.latitude_e6,
+                {
+                    "kind": "node",
+                    "node_id": node.node_id,
+                    "region_id": node.region_id,
+                    "phase": node.phase,
+                    "devices": node.devices,
+                },
+            )
+            for node in regions.read_mapped(view.connection, call.principal.only, limit=NODES_MAX)
+        ]
         told = RegionMapAnswer(type="FeatureCollection", features=features, position=view.position)
         return call.answer(view, told)
 
@@ -165,11 +190,24 @@ def _used(view: View, from_us: int, to_us: int) -> dict[str, int]:
     return told
 
 
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """By region; "" for what names none."""
+
+    unmet: dict[str, unmet.Unmet]
+    refused: dict[str, int]
+
+    def of(self, region_id: str) -> UnmetDemandAnswer:
+        row = self.unmet.get(region_id)
+        return UnmetDemandAnswer(
+            waiting_gpus=0 if row is None else row.waiting,
+            given_up_gpus=0 if row is None else row.given_up,
+            refused_gpus=self.refused.get(region_id, 0),
+        )
+
+
 def _region(
-    row: regions.Placed,
-    waits: regions.WaitList | None,
-    leased_ppm: int | None,
-    demand: dict[str, unmet.Unmet],
+    row: regions.Placed, waits: regions.WaitList | None, leased_ppm: int | None, demand: _Demand
 ) -> WhereRegionAnswer:
     told: Any = row
     return WhereRegionAnswer(
@@ -182,16 +220,9 @@ def _region(
         leased_ppm=leased_ppm,
         waiting_people=0 if waits is None else waits.waiting,
         threshold=None if waits is None else waits.threshold,
-        demand=_demand(demand.get(row.region_id)),
+        demand=demand.of(row.region_id),
         latitude_e6=row.latitude_e6,
         longitude_e6=row.longitude_e6,
-    )
-
-
-def _demand(row: unmet.Unmet | None) -> UnmetDemandAnswer:
-    return UnmetDemandAnswer(
-        waiting_gpus=0 if row is None else row.waiting,
-        given_up_gpus=0 if row is None else row.given_up,
     )
 
 

@@ -244,6 +244,14 @@ def push_tasks(
     remote.tell(told, facts(told))
 
 
+@job.command("restart", epilog="Example: tallystick job restart job_1f0c...")
+@records
+def restart_job(remote: Remote, job_id: JobId) -> None:
+    """Lease again for a job that ended because its credits did."""
+    told = remote.ask(lambda c: c.restart_job(job_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
 @job.command("cancel", epilog="Example: tallystick job cancel job_1f0c...")
 @records
 def cancel_job(remote: Remote, job_id: JobId) -> None:

@@ -11,7 +11,12 @@ from cli.remote import IN_ORDER, Remote, lists, part_of, reads, records
 from cli.terminal import EXIT_NO, InputUnusable, columns, facts, group, note
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import ClientQuotaRequest, ComputeClientRequest, QuotaGroupRequest
+    from tallystick_client.forms import (
+        ClientPolicyRequest,
+        ClientQuotaRequest,
+        ComputeClientRequest,
+        QuotaGroupRequest,
+    )
 
 client = group("client", "Compute clients and their instances.", "tallystick client show ACCOUNT")
 groups = group("group", "Groups that share a quota of GPUs.", "tallystick group list")
@@ -117,6 +122,21 @@ def suspend_client(
             client_id, {}, idempotency_key=remote.key
         )
     )
+    remote.tell(told, facts(told))
+
+
+@client.command("floor", epilog="Example: tallystick client floor acct_1f0c... 0.6")
+@records
+def set_client_floor(
+    remote: Remote,
+    client_id: ClientId,
+    part: Annotated[
+        str | None, typer.Argument(metavar="PART", help="Of 1; without it there is no floor.")
+    ] = None,
+) -> None:
+    """Set the lowest reputation that a node needs for any job of a client."""
+    body: ClientPolicyRequest = {"min_reputation_ppm": None if part is None else part_of(part)}
+    told = remote.ask(lambda c: c.set_client_policy(client_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
 

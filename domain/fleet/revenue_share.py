@@ -129,11 +129,14 @@ class SharesFrom:
 
 @dataclass(frozen=True, slots=True)
 class RevenueState:
-    """`versions`: the newest ones, the present one last."""
+    """`versions`: the newest ones, the present one last. `transferred_us`: when a part was handed
+    on last.
+    """
 
     shares: tuple[OwnerShare, ...] = ()
     offered: NodeTransferOffered | None = None
     versions: tuple[SharesFrom, ...] = ()
+    transferred_us: int = 0
 
 
 RevenueFact = RevenueSharesSet | NodeTransferOffered | NodeOwnershipTransferred
@@ -143,7 +146,9 @@ def evolve(state: RevenueState, fact: RevenueFact) -> RevenueState:
     if isinstance(fact, NodeTransferOffered):
         return replace(state, offered=fact)
     versions = (*state.versions, SharesFrom(fact.at_us, fact.shares))[-VERSIONS_KEPT:]
-    return RevenueState(fact.shares, None, versions)
+    is_transfer = isinstance(fact, NodeOwnershipTransferred)
+    transferred_us = fact.at_us if is_transfer else state.transferred_us
+    return RevenueState(fact.shares, None, versions, transferred_us)
 
 
 def revenue_stream(node_id: str) -> Stream[RevenueState]:

@@ -18,6 +18,7 @@ from domain.epochs.epoch import epoch_of
 from domain.fleet.device import device_of, device_stream, reserve
 from domain.fleet.maintenance import kept_until_us
 from domain.fleet.reasons import FleetReason
+from domain.fleet.revenue_share import revenue_stream
 from domain.funds.reasons import FundsReason
 from domain.lease.close_codes import INGRESS_FAILURE, UNREACHABLE, fault_of, may_give
 from domain.lease.escrow import TIME_MAX_US
@@ -152,7 +153,8 @@ def decide_pause(command: PauseLease, world: World) -> list[Change]:
 
 
 def decide_resume(command: ResumeLease, world: World) -> list[Change]:
-    """The same devices and the network are taken again, if they are free.
+    """The same devices and the network are taken again, if they are free, and if no owner has
+    handed on its part of the node since: the lease's terms name the owners of its reservation.
 
     Raises Refused: LEASE_UNKNOWN, LEASE_STATE, DEVICE_UNKNOWN, DEVICE_TAKEN, OFFER_MISMATCH.
     """
@@ -164,6 +166,10 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
     reserved, paused_us = lease.reserved, lease.paused_at_us
     assert reserved is not None
     assert paused_us is not None
+    if world.state(revenue_stream(reserved.node_id)).transferred_us > reserved.at_us:
+        raise Refused(
+            FleetReason.LEASE_STATE, lease_id=command.lease_id, rule="its node was handed on"
+        )
     resumed_us = max(command.at_us, paused_us)
     profile = None if reserved.mig is None else reserved.mig.profile
     held = [

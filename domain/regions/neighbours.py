@@ -8,6 +8,12 @@
                     connected     reached(a, b) and reached(b, a) for every two nodes
     a node is       the same, by the pairs that it is in
 
+In a region of more than PEERS_MAX + 1 nodes not all pairs are tried but drawn ones (`is_tried`),
+about PAIRS of each node; a quarter of them changes every six hours. There `connected` asks for
+ENOUGH reached pairs of every node and for none that was missed. With k nodes apart from n - k
+others about k x (n - k) x PAIRS / n of the drawn pairs are missed: a place that is cut off shows at
+once, two nodes that only miss each other on the day on which they are drawn.
+
 Asked of regions of machines of one's own, from the confirmed key on, so it is known before a node
 is admitted. The reporter tells its addresses of RFC 1918 and what it reached, signed by the node's
 key; a claim without the other's signature is refused. A peer at another place with the same private
@@ -19,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
@@ -71,7 +78,11 @@ PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16
 PORTS = range(1_024, 65_536)
 ADDRESSES_MAX = 8
 PEERS_MAX = 128
-"""Nodes that one node tries; of a larger region nobody knows whether it is connected."""
+"""Nodes that one node tries: all others of a region that is not larger."""
+PAIRS, ENOUGH = 32, 8
+"""Of each node of a larger region: so many pairs are drawn, about; so many have to be reached. What
+it tells is four facts a day of 7 kB.
+"""
 CHALLENGE_US = 10 * MINUTE_US
 """So old a challenge may be, and so far a clock may differ from the server's."""
 TOLD_EVERY_US = 6 * HOUR_US
@@ -138,6 +149,17 @@ def neighbours_stream(node_id: str) -> Stream[Neighbours]:
 
 
 # How we decide.
+
+
+def is_tried(node_id: str, peer: str, nodes: int, now_us: int) -> bool:
+    """Whether two nodes of a region of so many try each other now; the same for both of them."""
+    if nodes - 1 <= PEERS_MAX:
+        return True
+    pair = " ".join(sorted((node_id, peer)))
+    quarter = sha256(pair.encode()).digest()[0] % (DAY_US // TOLD_EVERY_US)
+    day = (now_us // TOLD_EVERY_US + quarter) // (DAY_US // TOLD_EVERY_US)
+    drawn = int.from_bytes(sha256(f"{pair} {day}".encode()).digest()[:8])
+    return drawn * (nodes - 1) < PAIRS << 64
 
 
 def may_tell(node: NodeState) -> bool:
@@ -225,17 +247,21 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One node among the others of its region, by their ids in order."""
+    """One node among the others of its region, by their ids."""
 
     verdict: str  # VERDICTS
-    reached: tuple[str, ...]  # both ways
-    missed: tuple[str, ...]  # one of the two tried and did not reach the other
-    untried: tuple[str, ...]
+    reached: frozenset[str]  # both ways
+    missed: frozenset[str]  # one of the two tried and did not reach the other
+    others: int
+
+    @property
+    def untried(self) -> int:
+        return self.others - len(self.reached) - len(self.missed)
 
 
 def see(told: Mapping[str, Told | None], now_us: int) -> dict[str, Seen]:
-    """Of each node of one region: `told` names them all. len(reached) + len(missed) + len(untried)
-    == len(told) - 1.
+    """Of each node of one region: `told` names them all. len(reached) + len(missed) + untried ==
+    len(told) - 1.
     """
     fresh = {
         node_id: one
@@ -250,32 +276,33 @@ def see(told: Mapping[str, Told | None], now_us: int) -> dict[str, Seen]:
             missed_by[peer].add(node_id)
         for peer in one.reached & told.keys():
             reached_by[peer].add(node_id)
-    found = {}
+    found, others = {}, len(told) - 1
     for node_id in told:
         mine = fresh.get(node_id, nothing)
-        others = told.keys() - {node_id}
-        missed = (mine.missed | missed_by[node_id]) & others
-        reached = (mine.reached & reached_by[node_id] & others) - missed
-        untried = others - missed - reached
-        assert len(missed) + len(reached) + len(untried) == len(told) - 1
-        verdict = _verdict(len(others), bool(missed), bool(untried))
-        found[node_id] = Seen(verdict, *(tuple(sorted(s)) for s in (reached, missed, untried)))
+        missed = frozenset((mine.missed & told.keys()) | missed_by[node_id]) - {node_id}
+        reached = frozenset(mine.reached & reached_by[node_id]) - missed - {node_id}
+        assert len(missed) + len(reached) <= others
+        verdict = _verdict(others, bool(missed), len(reached) >= _enough(others))
+        found[node_id] = Seen(verdict, reached, missed, others)
     return found
 
 
 def verdict_of(nodes: Collection[Seen]) -> str:
     """Of a region, from all of its nodes."""
-    return _verdict(
-        len(nodes) - 1, any(one.missed for one in nodes), any(one.untried for one in nodes)
-    )
+    is_known = all(one.verdict == CONNECTED for one in nodes)
+    return _verdict(len(nodes) - 1, any(one.missed for one in nodes), is_known)
 
 
-def _verdict(others: int, missed: bool, untried: bool) -> str:
+def _enough(others: int) -> int:
+    return others if others <= PEERS_MAX else ENOUGH
+
+
+def _verdict(others: int, is_missed: bool, is_known: bool) -> str:
     if others < 1:
         return SINGLE
-    if missed:
+    if is_missed:
         return DISCONNECTED
-    return UNKNOWN if untried else CONNECTED
+    return CONNECTED if is_known else UNKNOWN
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"neighbours": (Neighbours(), evolve)}

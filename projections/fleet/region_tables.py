@@ -143,6 +143,12 @@ RULES = (
             at_us = excluded.at_us, position = excluded.position""",
     ),
     Rule(
+        ("node.ownership_transferred.v1",),
+        "node_id text, from_account_id text",
+        """UPDATE own.node n SET owner_account_id = NULL FROM facts f
+        WHERE n.node_id = f.node_id AND n.owner_account_id = f.from_account_id""",
+    ),
+    Rule(
         ("node.revenue_shares_set.v1", "node.ownership_transferred.v1"),
         "node_id text, shares json",
         """, last AS (

@@ -178,6 +178,37 @@ def read_dots(connection: Connection) -> list[Dot]:
     return read.many(connection, Dot, sql)
 
 
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A node that is not retired, where its region stands."""
+
+    node_id: str
+    region_id: str
+    phase: str
+    devices: int
+    latitude_e6: int
+    longitude_e6: int
+
+
+def read_mapped(connection: Connection, account_id: str | None, *, limit: int) -> list[Mapped]:
+    """Nodes of regions with a place, by id: of all accounts, or of the providers of one, those it
+    owns a part of, and those of regions that it administers.
+    """
+    sql = """SELECT n.node_id, n.region_id, n.phase, l.latitude_e6, l.longitude_e6,
+            (SELECT count(*) FROM proj_fleet.device d WHERE d.node_id = n.node_id)::int AS devices
+        FROM proj_fleet.node n JOIN proj_fleet.region_place l USING (region_id)
+        JOIN proj_fleet.provider p USING (provider_id)
+        WHERE n.phase NOT IN ('joining', 'retired') AND l.latitude_e6 IS NOT NULL
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s
+            OR n.owner_account_id = %(account)s
+            OR EXISTS (SELECT FROM proj_fleet.owner o
+                WHERE o.node_id = n.node_id AND o.account_id = %(account)s)
+            OR EXISTS (SELECT FROM proj_fleet.region_admin a
+                WHERE a.region_id = n.region_id AND a.account_id = %(account)s))
+        ORDER BY n.node_id LIMIT %(limit)s"""
+    return read.many(connection, Mapped, sql, account=account_id, limit=limit)
+
+
 def sees_node(connection: Connection, node_id: str, account_id: str) -> bool:
     """Whether an account owns a part of a node, joined it, or administers its region."""
     sql = """SELECT count(*) FROM proj_fleet.node n WHERE n.node_id = %(node)s
@@ -209,7 +240,7 @@ def read_ingress_days(
     return read.many(connection, IngressDay, sql, region=region_id, since=since_day)
 
 
-NEIGHBOURS_MAX = 1_000
+NEIGHBOURS_MAX = 4_000
 
 
 def read_neighbours(connection: Connection, region_id: str) -> list[Neighbour]:

@@ -14,7 +14,10 @@ _TABLES = """
         at_us bigint NOT NULL, told text NOT NULL);
     COMMENT ON COLUMN own.request.told IS 'The whole fact, as it is recorded';
 """
-_INDEXES = "CREATE INDEX ON own.request (account_id, position);"
+_INDEXES = """
+    CREATE INDEX ON own.request (account_id, position);
+    CREATE INDEX ON own.request (at_us);
+"""
 _RULES = (
     Rule(
         (),  # read here: the whole body is kept
@@ -54,3 +57,30 @@ def read_unmatched(
     return read.many(
         connection, UnmatchedRequest, sql, account=account_id, before=before, limit=limit
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedDemand:
+    """`gpus`: of each account the largest request alone, so that asking often shows no more."""
+
+    region_id: str
+    gpus: int
+
+
+def read_refused(connection: Connection, since_us: int) -> dict[str, int]:
+    """GPUs that no node gave since then, by the region that was asked for; "": any. Row K-11."""
+    sql = """SELECT region_id, sum(gpus)::bigint AS gpus
+        FROM (SELECT r.account_id, coalesce(p.region, '') AS region_id,
+                max((r.body->>'gpu_count')::bigint * (r.body->>'members')::bigint) AS gpus
+            FROM (SELECT account_id, told::json AS body FROM proj_unmatched.request
+                WHERE at_us >= %(since)s) r
+            LEFT JOIN LATERAL json_array_elements_text(CASE
+                WHEN json_typeof(r.body->'constraints'->'regions') = 'array'
+                    THEN r.body->'constraints'->'regions'
+                WHEN r.body->'constraints'->>'pinned_region' IS NOT NULL
+                    THEN json_build_array(r.body->'constraints'->>'pinned_region') END
+                ) p(region) ON true
+            GROUP BY 1, 2) each_account
+        GROUP BY 1"""
+    rows = read.many(connection, RefusedDemand, sql, since=since_us)
+    return {row.region_id: row.gpus for row in rows}

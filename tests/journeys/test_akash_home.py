@@ -5,13 +5,13 @@ REST and commands, under production's settings.
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
 from api.income.region_timer import WAIT_US
 from domain.calendar import day_of, day_start_us, day_text
 from domain.duration import DAY_US, HOUR_US
+from domain.fleet import keys as node_key
 from domain.income.maturity import DEFAULT_WINDOW_US
 from domain.income.region_sharing import NOTICE_DAYS
 from tests.journeys.test_home_region import (
@@ -19,16 +19,17 @@ from tests.journeys.test_home_region import (
     DESKTOP,
     MAC,
     SPARK,
-    Machine,
     at_work,
     code_for,
     from_address,
+    interval,
     job_in,
     market,
     offer,
+    reporter,
 )
 from tests.scenes.desk import Desk
-from tests.scenes.server import NOW_US, Caller, Provider, Scene
+from tests.scenes.server import NOW_US, Caller, Scene
 from tests.scenes.work import MINUTE_US, present, reported, send
 
 __all__ = ["market"]
@@ -37,7 +38,7 @@ HOURS = 10
 CHARGE = HOURS * 1_000_000
 FEE = HOURS * 20_000  # of a GPU with unified memory
 EARNED = (CHARGE - FEE) // 2
-CONTROL = 500_000
+CONTROL, PER_GIB, GIB = 500_000, 100_000, 2**30
 FIRST_US = day_start_us(day_of(NOW_US) + NOTICE_DAYS + 1)
 """When the region's terms begin."""
 GATHERED_US = FIRST_US + DEFAULT_WINDOW_US
@@ -65,15 +66,6 @@ def region_of_homes(desk: Desk) -> str:
 
 def checked_in(scene: Scene, who: Caller) -> dict[str, Any]:
     return from_address(scene, who, BERLIN).made("/v1/check-ins", {})
-
-
-def reporter(scene: Scene, machine: Machine, name: str) -> Provider:
-    """The machine as one that signs reports."""
-    made = copy.copy(scene.provider)
-    made.machine(name)
-    made.device_ids = [f"GPU-{name}"]
-    made.joined({"node_id": machine.node_id, "node_key": machine.caller.key})
-    return made
 
 
 def earned(who: Caller) -> int:
@@ -104,9 +96,12 @@ def test_a_home_region_from_its_wait_list_to_the_withdrawal(market: Scene, tmp_p
     assert desk.told(owner, "home", "growth", region)["phase"] == "open"
     control = at_work(market, owner, code_for(market, region), "control", DESKTOP)
     owner.made(f"/v1/nodes/{control.node_id}/role", {"role": "control"})
+    ingress = at_work(market, owner, code_for(market, region), "ingress", DESKTOP)
+    role = {"role": "ingress", "address": "in.example:51820"}
+    owner.made(f"/v1/nodes/{ingress.node_id}/role", role)
     offer(market, spark.node_id)
     terms = ("--version", 1, "--from", day_text(day_of(FIRST_US)), "--min-tier", 1)
-    costs = ("--participation", "0.2", "--control", "0.5", "--most", 5)
+    costs = ("--participation", "0.2", "--control", "0.5", "--per-gib", "0.1", "--most", 5)
     desk.told(owner, "region", "set-terms", region, *terms, *costs)
     desk.told(ann, "cash-out", "mode", ann.account_id, "credits", "--to", "acct_of_ann")
     minimum = {"minimum": {"asset": "CREDIT", "units": "10000"}}
@@ -134,6 +129,9 @@ def test_a_home_region_from_its_wait_list_to_the_withdrawal(market: Scene, tmp_p
     move_to(desk, GATHERED_US + HOURS * HOUR_US)
     for machine in (works, idles):
         present(market, machine, GATHERED_US + HOURS * HOUR_US, GATHERED_US + 9 * HOUR_US)
+    came = {"bytes_in": 3 * GIB, "bytes_out": GIB, **interval(desk.scene.clock.now_us())}
+    path = f"/v1/nodes/{ingress.node_id}/ingress-bytes"
+    assert ingress.signed(path, came, node_key.INGRESS_BYTES_TYPE).status_code == 200
     desk.timers("maturity")
     move_to(desk, GATHERED_US + DAY_US + booked)
     desk.timers("capacity")
@@ -141,13 +139,15 @@ def test_a_home_region_from_its_wait_list_to_the_withdrawal(market: Scene, tmp_p
     assert desk.timers("regions", "sweep")["regions"] == 4, "the day, and three without earnings"
     days = {one["date"]: one for one in desk.told(owner, "region", "shares", region)["data"]}
     shared = days[day_text(day_of(GATHERED_US))]
-    rest = EARNED - CONTROL
+    assert (shared["ingress_nodes"], shared["ingress_bytes"]) == (1, 4 * GIB)
+    infra = CONTROL + 4 * PER_GIB
+    rest = EARNED - infra
     there = rest // 5
-    parts = {"gathered": EARNED, "infra": CONTROL, "participation": there, "usage": rest - there}
+    parts = {"gathered": EARNED, "infra": infra, "participation": there, "usage": rest - there}
     assert {name: int(shared[name]["units"]) for name in parts} == parts
     of_ann, of_ben = (rest - there) * 9 // 10 + there // 2 * 9 // 10, there // 2 * 9 // 10
     assert (earned(ann), earned(ben)) == (of_ann, of_ben), "who had no work is not penalised"
-    assert earned(owner) + of_ann + of_ben == EARNED, "control, and a tenth: to the unit"
+    assert earned(owner) + of_ann + of_ben == EARNED, "control, ingress, and a tenth: to the unit"
 
     # And it leaves: whole cents to where its owner named before.
     asked = desk.told(ann, "cash-out", "request", ann.account_id)

@@ -7,6 +7,7 @@ when the server starts.
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import json
 from dataclasses import dataclass
@@ -16,11 +17,15 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
+from api.metering.capacity_timer import PROOF_WAIT_US, run_capacity
 from api.process.geography import GeographyUnreadable, PlacesFile
+from domain.duration import DAY_US, HOUR_US
 from domain.fleet import keys as node_key
+from domain.money import PPM
 from domain.prices.tariff import HOME, publish
 from tests.in_process import InProcess
-from tests.scenes.server import Caller, Scene, _machines
+from tests.scenes.server import Caller, Provider, Scene, _machines
+from tests.scenes.work import accrue_now, present, reported, send
 
 PLACES = """network,country,state,city,latitude,longitude
 203.0.113.0/24,DE,BE,Berlin,52.52,13.405
@@ -248,6 +253,86 @@ def test_k_3_a_worker_s_owner_sees_its_machine_and_hands_it_on(market: Scene) ->
     assert ben.made(f"{node}/retire")["phase"] == "retired", "the new owner takes it out"
 
 
+def test_k_3_an_owner_sees_rewards_over_time_a_map_and_its_part_until_the_hand_over(
+    market: Scene,
+) -> None:
+    """What the machine earned before the instant stays with the owner before it."""
+    ann, ben = market.account(), market.account()
+    homes = region(market, "rewards", owner_share_ppm=900_000)
+    dot = {"boundaries": [], "latitude_e6": 52_520_000, "longitude_e6": 13_405_000}
+    market.owner.made(f"/v1/regions/{homes}/place", dot)
+    machine = at_work(market, ann, code_for(market, homes, ann), "earns", DESKTOP)
+    node = f"/v1/nodes/{machine.node_id}"
+    offer(market, machine.node_id)
+    works = reporter(market, machine, "earns")
+    earned = []
+    for hour, owner in enumerate((ann, ben)):
+        lease = market.lease(job=job_in(market, homes))
+        machine.caller.made(f"{node}/assignments/{lease['lease_id']}/ready")
+        clock: Any = market.clock
+        clock.advance(HOUR_US)
+        report = reported(works, lease, first=hour * 60)
+        assert send(market, works, report).status_code == 200
+        market.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+        accrue_now(market, lease["lease_id"])
+        if owner is ann:
+            ann.made(f"{node}/transfer", {"account_id": ben.account_id})
+            ben.made(f"{node}/transfer/accept")
+        charge = market.owner.read(f"/v1/leases/{lease['lease_id']}/charges")["data"][0]
+        earned.append(int(charge["provider"]["units"]) * 9 // 10)
+        hours = owner.read("/v1/earnings", by="node_id,hour")["data"]
+        assert [(one["node_id"], int(one["earned"]["units"])) for one in hours] == [
+            (machine.node_id, earned[hour])
+        ]
+    assert earned[0] == earned[1] > 0
+    kept = ann.read("/v1/earnings", by="node_id")["data"]
+    assert [int(one["earned"]["units"]) for one in kept] == earned[:1]
+    assert ben.read(f"{node}/usage")["reports"] == 2
+    assert ann.get(f"{node}/usage").status_code == 404
+    dots = ben.read("/v1/where-next/map")["features"]
+    mine = [one for one in dots if one["properties"]["kind"] == "node"]
+    assert [(one["properties"]["node_id"], one["geometry"]["coordinates"]) for one in mine] == [
+        (machine.node_id, [13.405, 52.52])
+    ]
+    assert {one["properties"]["kind"] for one in ann.read("/v1/where-next/map")["features"]} == {
+        "region"
+    }
+
+
+def test_k_3_a_paused_lease_does_not_go_on_for_the_owner_before(market: Scene) -> None:
+    """Its terms name who was the owner then: the new one's machine would earn for another."""
+    ann, ben = market.account(), market.account()
+    homes = region(market, "paused", owner_share_ppm=900_000)
+    machine = at_work(market, ann, code_for(market, homes, ann), "paused", DESKTOP)
+    node = f"/v1/nodes/{machine.node_id}"
+    offer(market, machine.node_id, interruptible=True)
+    job = job_in(market, homes, interruptible=True)
+    lease = market.lease(job=job)
+    path = f"/v1/leases/{lease['lease_id']}"
+    machine.caller.made(f"{node}/assignments/{lease['lease_id']}/ready")
+    for _ in range(2):
+        assert market.renter.made(f"{path}/pause")["state"] == "paused"
+        assert market.renter.made(f"{path}/resume")["state"] == "active"
+    market.renter.made(f"{path}/pause")
+    ann.made(f"{node}/transfer", {"account_id": ben.account_id})
+    market.clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    ben.made(f"{node}/transfer/accept")
+    refused = market.renter.post(f"{path}/resume")
+    assert (refused.status_code, refused.json()["code"]) == (409, "lease_state")
+    assert "handed on" in refused.json()["detail"]
+    market.renter.made(f"{path}/close")
+    assert market.lease(job=job)["node_id"] == machine.node_id
+
+
+def reporter(scene: Scene, machine: Machine, name: str) -> Provider:
+    """The machine as one that signs reports."""
+    made = copy.copy(scene.provider)
+    made.machine(name)
+    made.device_ids = [f"GPU-{name}"]
+    made.joined({"node_id": machine.node_id, "node_key": machine.caller.key})
+    return made
+
+
 def test_k_10_k_16_an_administrator_sees_and_manages_the_nodes_of_its_region(market: Scene) -> None:
     ann, admin = market.account(), market.account()
     homes = region(market, "administered")
@@ -352,7 +437,6 @@ def test_k_12_roles_decide_what_is_leased_and_bytes_are_signed(market: Scene) ->
     assert told["security_tier"] == 2
     found = market.anybody.read("/v1/offers", region_id=homes, security_tier=2)["data"]
     assert found[0]["supply"]["security_tier"] == 2
-    assert market.renter.post("/v1/leases", {"job": job_in(market, homes, security_tier=3)})
     safe = job_in(market, homes, security_tier=3)
     assert market.renter.post("/v1/leases", {"job": safe}).status_code == 409
     safe = job_in(market, homes, security_tier=2)
@@ -384,6 +468,50 @@ def test_k_11_where_next_shows_people_demand_and_use_together(market: Scene) -> 
     assert dots["type"] == "FeatureCollection"
     assert [one["properties"]["kind"] for one in dots["features"]] == ["region", "waiting"]
     assert dots["features"][1]["geometry"] == {"type": "Point", "coordinates": [2.3488, 48.8534]}
+
+
+def test_k_11_demand_that_no_node_met_and_use_are_told_by_region(market: Scene) -> None:
+    """Refused at once or waiting in a queue; of a region, or of any."""
+    homes, here = region(market, "asked"), market.provider.region_id
+
+    def next_() -> tuple[dict[str, Any], dict[str, Any]]:
+        told = market.owner.read("/v1/where-next")
+        return {row["region_id"]: row for row in told["regions"]}, told["demand"]
+
+    def refused(who: Caller, gpus: int, *region_ids: str) -> None:
+        asked = {"job": {**job_in(market, *region_ids), "gpu_count": gpus}}
+        assert who.post("/v1/leases", asked).json()["code"] == "no_match"
+
+    refused(market.renter, 2, homes)
+    refused(market.renter, 2, homes)
+    refused(market.renter, 1, homes)
+    other = market.account()
+    market.deposit(other, 10_000_000)
+    refused(other, 1, homes)
+    refused(market.stranger, 1, homes)
+    rows, anywhere = next_()
+    nothing = {"waiting_gpus": 0, "given_up_gpus": 0, "refused_gpus": 0}
+    assert rows[homes]["demand"] == {**nothing, "refused_gpus": 3}, "its largest, of each account"
+    assert rows[here]["demand"] == anywhere == nothing
+
+    pool = market.operator.made("/v1/pools", {"name": "queue", "policy": {}})["pool_id"]
+    market.owner.made(f"/v1/pools/{pool}/nodes", {"node_id": market.provider.node_id})
+    for count in (2, 1):
+        market.lease(job={**job_in(market, here, pool_id=pool), "gpu_count": count})
+    assert next_()[0][here]["demand"]["waiting_gpus"] == 1
+
+    clock: Any = market.clock
+    begins_us = (clock.now_us() // HOUR_US + 1) * HOUR_US
+    for moment_us in (begins_us, begins_us + HOUR_US):
+        clock.move_to(moment_us + PROOF_WAIT_US)
+        if moment_us > begins_us:
+            present(market, market.provider, moment_us, begins_us)
+        with market.service.connect() as connection:
+            run_capacity(market.service, connection, clock.now_us())
+    assert next_()[0][here]["leased_ppm"] == PPM, "both of its devices, for the hour"
+    assert "leased_ppm" not in next_()[0][homes]
+    clock.advance(7 * DAY_US)
+    assert next_()[0][homes]["demand"] == nothing
 
 
 def test_a_file_of_places_is_read_strictly(tmp_path: Path) -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from tests.scenes.server import Caller, Scene
-from tests.scenes.work import accrue_now, run
+import copy
+from typing import Any
+
+import pytest
+
+from domain.duration import HOUR_US
+from domain.metering import report
+from tests.scenes.server import NOW_US, Caller, Scene
+from tests.scenes.work import accrue_now, reported, run, send
 
 
 def credits_of(units: int) -> dict[str, str]:
@@ -95,6 +102,57 @@ def test_an_account_takes_part_in_a_federated_job_and_the_creator_holds_the_fee(
     assert lease["escrow"] == credits_of(2_650_000 + 250_000)
     alone = scene.renter.post("/v1/jobs", scene.job(federated="training"))
     assert (alone.status_code, alone.json()["code"]) == (422, "invalid")
+
+
+@pytest.mark.parametrize(
+    ("model", "fee"),
+    [
+        ("NVIDIA GeForce RTX 3090", 50_000),
+        ("NVIDIA RTX A6000", 100_000),
+        ("NVIDIA A100-SXM4-80GB", 250_000),
+    ],
+)
+def test_c_20_own_hardware_costs_the_fee_of_its_class_an_hour_and_gpu(
+    scene: Scene, model: str, fee: int
+) -> None:
+    """Charged to the account of the project, and nobody earns by it."""
+    scene.deposit(scene.owner, 10_000_000)
+    own = copy.copy(scene.provider)
+    own.join(scene, "own", model, 4_000_000)
+    job = scene.job(models=[model], gpu_count=2, project_id="lab")
+    lease = scene.lease(scene.owner, job=job, funds=credits_of(2_000_000))
+    assert (lease["node_id"], len(lease["device_ids"])) == (own.node_id, 2)
+    own.node.made(f"/v1/nodes/{own.node_id}/assignments/{lease['lease_id']}/ready")
+    clock: Any = scene.clock
+    clock.advance(2 * HOUR_US)
+    both = tuple(
+        report.Row(
+            device=device,
+            lease=0,
+            driver_epoch=1,
+            mono_start_us=hour * HOUR_US,
+            len_us=HOUR_US,
+            wall_minus_mono_us=NOW_US,
+            available_us=HOUR_US,
+            unavailable_us=0,
+            unknown_us=0,
+            samples=60,
+        )
+        for hour in range(2)
+        for device in range(2)
+    )
+    sent = send(scene, own, reported(own, lease, minutes=120, rows=both))
+    assert sent.status_code == 200, sent.text
+    scene.owner.made(f"/v1/leases/{lease['lease_id']}/close")
+    for _ in range(2):  # an hour at a time
+        accrue_now(scene, lease["lease_id"])
+    told = scene.owner.read(f"/v1/leases/{lease['lease_id']}")
+    assert told["charge"] == credits_of(2 * 2 * fee)
+    lines = scene.owner.read(f"/v1/accounts/{scene.owner.account_id}/statements", kind="usage")
+    assert {one["project_id"] for one in lines["lines"]} == {"lab"}
+    assert sum(int(one["movement"]["units"]) for one in lines["lines"]) == -4 * fee
+    for row in scene.owner.read(f"/v1/leases/{lease['lease_id']}/charges")["data"]:
+        assert (row["provider"], row["fee"]) == (credits_of(0), row["charge"])
 
 
 def test_a_provider_shares_the_revenue_of_a_node_with_its_owners(scene: Scene) -> None:

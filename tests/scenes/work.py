@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -179,8 +180,12 @@ def pin_and_sign(scene: Scene) -> None:
     scene.sign_head()
 
 
-def seal_an_epoch_of_work(scene: Scene, renter: Caller | None = None) -> None:
-    """A day's epoch with one lease hour, paid by GPU time and without a cap; then the next one."""
+def seal_an_epoch_of_work(
+    scene: Scene, renter: Caller | None = None, more: Callable[[], object] = lambda: None
+) -> None:
+    """A day's epoch with one lease hour and `more`, paid by GPU time and without a cap; then the
+    next one.
+    """
     terms = replace(REWARD_TERMS, cap_multiple_ppm=None, min_wait_us=0)
     policy = replace(
         POLICY, epoch_length_us=DAY_US, compute_base="gpu_time", rewards=terms, at_us=NOW_US
@@ -191,6 +196,7 @@ def seal_an_epoch_of_work(scene: Scene, renter: Caller | None = None) -> None:
     commands = [PublishPolicy(**told), OpenEpoch(epoch=1, start_us=NOW_US, at_us=NOW_US)]
     ledger.handle(commands, key=None, now_us=NOW_US)
     hours_of_work(scene, renter=renter)
+    more()
     now_us = clock.move_to(NOW_US + DAY_US + HOUR_US)
     folder = scene.service.settings.data_dir
     with scene.service.connect() as connection:

@@ -41,7 +41,7 @@ def _row(region: Told, cut: Told | None) -> dict[str, Any]:
         "free": cut["whole_free"] if cut else 0,
         "leased_ppm": region.get("leased_ppm"),
         "waiting": region["waiting_people"],
-        "wanted": region["demand"]["waiting_gpus"],
+        "wanted": region["demand"]["waiting_gpus"] + region["demand"]["refused_gpus"],
         "tile": None if latitude is None or longitude is None else tile_at(latitude, longitude),
     }
 

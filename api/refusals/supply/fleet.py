@@ -494,6 +494,11 @@ SENTENCES: dict[Reason, Sentence] = {
             rule="holds_a_part",
         ),
         when(
+            "An owner of the node handed on its part of it while the lease {lease_id:text} was "
+            "paused, and the lease's terms name the owner before. Close it, and open a new one.",
+            rule="its node was handed on",
+        ),
+        when(
             "Another executor of the node runs this work already. Stop the other executor, or "
             "leave the work to it.",
             rule="another executor has the work",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import RegionId
-from cli.remote import BY_NUMBER, IN_ORDER, Remote, lists, reads, records
-from cli.terminal import InputUnusable, columns, facts, group
+from cli.remote import AS_IT_IS, BY_NUMBER, IN_ORDER, Remote, lists, reads, records
+from cli.terminal import InputUnusable, amount, columns, facts, group
 from cli.work_options import words_of
 
 if TYPE_CHECKING:
@@ -77,6 +77,17 @@ def list_devices(remote: Remote) -> None:
     names = ["device_id", "name", "model", "region_id", "state", "config", "revision", "inference"]
     names += ["inference_at", "first_day", "last_day"]
     remote.tell(found, columns(found["data"], names))
+
+
+@device.command("fees", epilog="Example: tallystick device fees")
+@lists(AS_IT_IS)
+def list_fees(remote: Remote) -> None:
+    """List what edge devices cost, day by day."""
+    found = remote.list(lambda c, page: c.list_device_fees(**page))
+    names = ("day", "devices", "fee_per_month", "charge", "owed")
+    money = ("fee_per_month", "charge", "owed")
+    rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
+    remote.tell(found, columns(rows, names))
 
 
 @device.command(

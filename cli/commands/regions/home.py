@@ -165,6 +165,15 @@ def place(
     remote.tell(told, lines)
 
 
+@home.command("where", epilog="Example: tallystick home where region_1f0c...")
+@reads
+def where(remote: Remote, region_id: RegionId) -> None:
+    """Show where a region is, and whose machines are sent to it."""
+    told: Any = remote.ask(lambda c: c.read_region_place(region_id))
+    shown = {name: value for name, value in told.items() if name != "boundaries"}
+    remote.tell(told, facts(shown) + columns(told["boundaries"], ("kind", "value")))
+
+
 def _dot(text: str) -> tuple[int, int]:
     north, _, east = text.partition(",")
     try:
@@ -247,6 +256,7 @@ def where_next(
         "workers",
         "waiting_people",
         "waiting_gpus",
+        "refused_gpus",
         "leased_ppm",
     )
     lines = columns(rows, names)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from api.jobs.parts import run_plans
 from domain.cloud.onboarding import STEPS
 from tests.api.pools.test_pools import run
 from tests.scenes.server import CLOUD_ACCOUNT, Provider, Scene
@@ -193,7 +194,7 @@ def test_c_28_a_request_waits_for_the_quota_in_a_pool_that_keeps_a_queue(
 # --- C-39 ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["lease", "gang"])
+@pytest.mark.parametrize("how", ["lease", "gang", "quote", "month", "plan"])
 @pytest.mark.parametrize("overflow", ["refuse", "rent"])
 def test_c_39_where_the_cloud_quota_is_full_the_project_says_whether_a_job_runs_elsewhere(
     scene: Scene, cloud: Provider, overflow: str, how: str
@@ -209,11 +210,32 @@ def test_c_39_where_the_cloud_quota_is_full_the_project_says_whether_a_job_runs_
     asked: dict[str, Any] = {"job": job}
     if how == "gang":
         path, asked = "/v1/gangs", {"job": job, "members": 2}
+    elif how == "quote":
+        path = "/v1/lease-quotes"
+    elif how == "month":
+        asked["pricing"] = {"module": "reserved", "months": 1}
+        scene.deposit(owner, 5_000_000_000)
+        price = {"asset": "CREDIT", "units": "2000000"}
+        line = {"months": 1, "price_per_gpu_hour": price, "refund_ppm": 0}
+        for provider in (cloud, elsewhere):
+            listed = f"/v1/offers/{provider.offer_id}/prices"
+            provider.owner.made(listed, {"reserved": [line]})
+    elif how == "plan":
+        owner.made("/v1/jobs", {**job, "plan": {"chunks": 1}})
+        with scene.service.connect() as connection:
+            run_plans(scene.service, connection, scene.clock.now_us())
+        nodes = {one["node_id"] for one in owner.read("/v1/leases")["data"] if "node_id" in one}
+        is_elsewhere = elsewhere.node_id in nodes
+        assert is_elsewhere is (overflow == "rent"), nodes
+        return
     second = owner.post(path, asked)
     if overflow == "refuse":
         assert (second.status_code, second.json()["code"]) == (409, "base_full")
         return
-    leases = [second.json()["lease_id"]] if how == "lease" else second.json()["lease_ids"]
+    if how == "quote":
+        assert second.json()["node_id"] == elsewhere.node_id
+        return
+    leases = second.json()["lease_ids"] if how == "gang" else [second.json()["lease_id"]]
     nodes = {owner.read(f"/v1/leases/{one}")["node_id"] for one in leases}
     assert nodes == {elsewhere.node_id}
 

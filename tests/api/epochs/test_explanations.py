@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from cli.terminal import amount
 from domain.duration import HOUR_US
 from tests.scenes.server import Scene
 from tests.scenes.shell import tallystick_at
-from tests.scenes.work import seal_an_epoch_of_work
+from tests.scenes.work import accrue_now, reported, seal_an_epoch_of_work, send
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,36 @@ def test_an_owner_reads_the_way_from_gpu_seconds_to_tokens(sealed: Scene) -> Non
     assert sealed.stranger.read("/v1/epochs/1/renter-signals")["data"] == [], "S-M8"
     assert sealed.anybody.get("/v1/epochs/1/renter-signals").status_code == 401
     assert json.dumps(told).count(sealed.renter.account_id) == 0, "customers are not named"
+
+
+def test_r_8_two_nodes_are_paid_in_the_proportion_of_what_was_metered(scene: Scene) -> None:
+    """One hour, and half of one on another node; what nobody gets is told, to the unit."""
+    clock: Any = scene.clock
+
+    def elsewhere() -> None:
+        scene.owner.made(f"/v1/nodes/{scene.provider.node_id}/maintenance")
+        lease = scene.running()
+        assert lease["node_id"] == scene.other.node_id
+        clock.advance(HOUR_US)
+        sent = send(scene, scene.other, reported(scene.other, lease, first=60, minutes=30))
+        assert sent.status_code == 200, sent.text
+        scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+        clock.advance(25 * HOUR_US)
+        accrue_now(scene, lease["lease_id"])
+
+    seal_an_epoch_of_work(scene, more=elsewhere)
+    told = scene.anybody.read("/v1/epochs/1")
+    epoch = {name: int(one["units"]) for name, one in told.items() if isinstance(one, dict)}
+    pool, paid = epoch["compute_pool"], []
+    for node, gpu_us in ((scene.provider, HOUR_US), (scene.other, HOUR_US // 2)):
+        compute = scene.anybody.read(f"/v1/epochs/1/explain/{node.node_id}")["compute"]
+        paid.append(int(compute["paid"]["units"]))
+        assert (compute["weight"], compute["all_weight"]) == (str(gpu_us), str(3 * HOUR_US // 2))
+        assert paid[-1] == pool * gpu_us // (3 * HOUR_US // 2)
+    assert sum(paid) + epoch["compute_carry"] == pool
+    kept = epoch["compute_carry"] + epoch["availability_carry"]
+    assert epoch["rewards"] + kept == epoch["emission"]
+    assert epoch["rewards"] == sum(paid) + epoch["treasury_pool"]
 
 
 def test_what_cannot_be_explained_says_why(sealed: Scene) -> None:

@@ -92,6 +92,71 @@ def test_what_a_node_did_not_tell_fails_by_name(shared: Scene) -> None:
     assert failing == ["nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ram", "cpu_cores"]
 
 
+def test_c_11_a_machine_of_two_models_does_not_join_whatever_is_waived(shared: Scene) -> None:
+    insist(shared)
+    for name, second, is_joined in (
+        ("two-models", "NVIDIA GeForce RTX 3090", False),
+        ("one-model", "NVIDIA A100-PCIE-40GB", True),
+    ):
+        told = machine(name, GOOD)
+        told["devices"][1]["model"] = second
+        asked = {"region_id": shared.provider.region_id}
+        code = shared.owner.made("/v1/nodes/join-codes", asked)["code"]
+        node_id = shared.anybody.made("/v1/nodes/join", {**told, "code": code})["node_id"]
+        path = f"/v1/nodes/{node_id}"
+        shared.owner.made(f"{path}/confirm", {"key_id": told["key_id"]})
+        assert shared.owner.read(path)["verdict"]["joinable"] is is_joined
+        refused = shared.operator.post(f"{path}/admit", {"waive": ["same_gpu_model"]})
+        assert refused.status_code in (409, 422), "nobody waives it"
+        admitted = shared.operator.post(f"{path}/admit", {})
+        if is_joined:
+            assert admitted.status_code == 200, admitted.text
+            continue
+        assert (admitted.status_code, admitted.json()["code"]) == (409, "node_not_joinable")
+        assert "same_gpu_model" in admitted.json()["facts"]["failing"]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "gpu_class"),
+    [
+        ("nvidia", "NVIDIA GeForce RTX 3090", "development"),
+        ("amd", "AMD Radeon RX 7900 XTX", "development"),
+        ("nvidia", "Quadro RTX 8000", "professional"),
+        ("nvidia", "NVIDIA RTX A6000", "professional"),
+        ("amd", "AMD Radeon Pro W6800", "professional"),
+        ("nvidia", "Tesla V100-PCIE-16GB", "datacenter"),
+        ("amd", "AMD Radeon Instinct MI50", "datacenter"),
+        ("acme", "Acme G2", None),
+        ("acme", "Tesla T4", None),
+        ("nvidia", "NVIDIA Quantum A2x", None),
+        ("nvidia", "Toaster", None),
+    ],
+)
+def test_c_19_a_known_model_has_its_class_and_an_unknown_one_is_listed_without_a_price(
+    shared: Scene, vendor: str, model: str, gpu_class: str | None
+) -> None:
+    insist(shared)
+    told = machine(f"c19-{vendor}-{model}".replace(" ", "-"), GOOD, vendor=vendor, model=model)
+    code = shared.owner.made("/v1/nodes/join-codes", {"region_id": shared.provider.region_id})
+    joining = {**told, "code": code["code"]}
+    node_id = shared.anybody.made("/v1/nodes/join", joining)["node_id"]
+    shared.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": told["key_id"]})
+    shared.operator.made(f"/v1/nodes/{node_id}/admit", {})
+    listed = shared.owner.read(f"/v1/devices/{told['devices'][0]['device_id']}")
+    assert (listed["model"], listed.get("gpu_class")) == (model, gpu_class)
+    offer = {
+        "provider_id": shared.provider.provider_id,
+        "node_id": node_id,
+        "settlement": "cash",
+        "price_per_gpu_hour": {"asset": "CREDIT", "units": "4000000"},
+    }
+    answer = shared.owner.post("/v1/offers", offer)
+    if gpu_class is None:
+        assert (answer.status_code, answer.json()["code"]) == (422, "gpu_class_unpriced")
+    else:
+        assert answer.status_code == 201, answer.text
+
+
 def test_the_operator_waives_a_rule_and_the_verdict_still_names_it(shared: Scene) -> None:
     insist(shared, *ALL)
     node_id, _ = joined(shared, "waived", {**GOOD, "tpm_2_0": None})

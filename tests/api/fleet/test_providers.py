@@ -81,3 +81,38 @@ def test_kinds_of_providers_by_the_command_line(server: Server) -> None:
     refused = server.run("provider", "register", "--json", key=key)
     assert refused.code == 1
     assert "--payment-mode" in refused.err
+
+
+def test_c_4_a_region_has_its_name_alone_its_storage_for_ever_and_a_door_that_closes(
+    scene: Scene,
+) -> None:
+    """C-4: another storage mode needs a new region."""
+    owner, provider = scene.owner, scene.provider.provider_id
+    body = {
+        "provider_id": provider,
+        "name": "site-1",
+        "storage_mode": "local",
+        "setting": "datacenter",
+        "admission": "operator",
+        "allow_public_jobs": True,
+    }
+    region = owner.made("/v1/regions", body)["region_id"]
+    taken = owner.post("/v1/regions", {**body, "storage_mode": "central"})
+    assert (taken.status_code, taken.json()["code"]) == (409, "region_exists")
+    for wrong in ("Site 1", "-site", "a" * 64, ""):
+        assert owner.post("/v1/regions", {**body, "name": wrong}).status_code == 422
+    elsewhere = scene.other.provider_id
+    scene.rival.made("/v1/regions", {**body, "provider_id": elsewhere})
+    path = f"/v1/regions/{region}/policy"
+    moved = owner.post(path, {"allow_public_jobs": True, "storage_mode": "central"})
+    assert (moved.status_code, "storage_mode" in moved.text) == (422, True)
+    assert owner.read(f"/v1/regions/{region}")["storage_mode"] == "local"
+    assert owner.made("/v1/regions", {**body, "name": "site-2", "storage_mode": "central"})
+
+    here = f"/v1/regions/{scene.provider.region_id}/policy"
+    assert scene.lease()["node_id"] == scene.provider.node_id
+    assert owner.made(here, {"allow_public_jobs": False})["allow_public_jobs"] is False
+    assert scene.lease()["node_id"] == scene.other.node_id, "dearer, and open"
+    scene.deposit(owner, 10_000_000)
+    assert scene.lease(owner)["node_id"] == scene.provider.node_id
+    assert scene.rival.post(here, {"allow_public_jobs": True}).status_code == 404

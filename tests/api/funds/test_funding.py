@@ -13,6 +13,7 @@ from domain.epochs.reward_terms import REWARD_TERMS
 from domain.lease.close_codes import FUNDS_ENDED
 from domain.lease.lease import CloseLease
 from tests.scenes.server import Caller, Scene
+from tests.scenes.shell import tallystick_at
 from tests.scenes.work import accrue_now, reported, send
 
 DAY_US = 86_400_000_000
@@ -222,7 +223,8 @@ def test_a_job_whose_funds_ended_is_restarted_when_money_is_back(scene: Scene) -
     path = f"/v1/jobs/{lease['job_id']}/restart"
     assert seen(poor.post(path)) == (402, "credit_too_low"), "an hour costs 2, and 1 is there"
     scene.deposit(poor, 5_000_000)
-    told = poor.made(path)
+    restart = ("job", "restart", lease["job_id"], "--json")
+    told = tallystick_at(scene.http, poor.key, *restart).document
     assert (told["restart_of"], told["held"]) == (lease["lease_id"], credits_(2_000_000))
     before = poor.read(f"/v1/leases/{lease['lease_id']}")
     assert (before["close_code"], before["restarted_as"]) == (100, told["lease_id"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from api.door.moments import moment
 from api.leasing.watch_timer import run_watch
 from api.metering.accrual import due_leases
 from domain.duration import HOUR_US, MINUTE_US
@@ -221,6 +222,39 @@ def test_funds_that_end_are_warned_of_once(scene: Scene) -> None:
     assert watch(scene) == 0
     events = scene.renter.read(f"{path}/events")["data"]
     assert events[-1]["type"] == "lease.funds_end_warned.v1"
+
+
+def test_v_8_a_backend_is_upgraded_while_its_lease_is_kept(scene: Scene) -> None:
+    """Announced with its leases kept: two silent hours, and it goes on; unannounced it ends."""
+    lease = interruptible(scene, funds=credits_of(36_000_000))
+    path, node = f"/v1/leases/{lease['lease_id']}", f"/v1/nodes/{scene.provider.node_id}"
+    run(scene, lease, minutes=10)
+    from_us = scene.clock.now_us() + MINUTE_US
+    span = {"from": moment(from_us), "until": moment(from_us + 2 * HOUR_US)}
+    scene.owner.made(f"{node}/maintenances", {"kind": "planned", "keep_leases": True, **span})
+    drained = scene.owner.made(f"{node}/drain", {"keep_leases": True})
+    assert (drained["phase"], state(scene, path)) == ("draining", "active")
+    refused = scene.renter.post("/v1/leases", {"job": scene.job()})
+    assert (refused.status_code, refused.json()["code"]) == (409, "no_match"), "no new lease"
+    pass_time(scene, DEGRADED_AFTER_US)
+    assert watch(scene) == 1
+    assert state(scene, path) == "degraded"
+    pass_time(scene, MINUTE_US + 2 * HOUR_US - DEGRADED_AFTER_US)
+    watch(scene)
+    accrue_now(scene, lease["lease_id"])
+    assert state(scene, path) == "degraded", "it is not ended"
+    sent = send(scene, scene.provider, reported(scene.provider, lease, first=131, minutes=1))
+    assert sent.status_code == 200, sent.text
+    pass_time(scene, MINUTE_US)
+    assert watch(scene) == 1
+    assert state(scene, path) == "active"
+    assert scene.owner.made(f"{node}/activate")["phase"] == "active"
+    assert scene.lease()["node_id"] == scene.provider.node_id
+    # The next silence was not announced.
+    pass_time(scene, DEGRADED_LIMIT_US + HOUR_US)
+    watch(scene)
+    accrue_now(scene, lease["lease_id"])
+    assert scene.renter.read(path)["close_code"] == 10_004
 
 
 # --- the life of a lease -------------------------------------------------------------------------

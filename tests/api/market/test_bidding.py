@@ -173,6 +173,27 @@ def test_a_sealed_auction_pays_the_second_price_and_shows_a_bidder_its_own_bid_o
     assert match["rule"] == "second_price/1"
 
 
+def test_v_9_a_trade_lies_between_what_either_side_would_do_without(market: Market) -> None:
+    """A GPU-hour costs Robinson 2 and Friday 4: at 3 each of them is better off by 1."""
+    scene = market.scene
+    friday = scene.job(max_price_per_gpu_hour=credits_of(4_000_000))
+    pricing = {"module": "second_price", "closes_in_seconds": 60}
+    lease_id = scene.lease(job=friday, pricing=pricing)["lease_id"]
+    robinson, other, third = market.providers
+    assert code(market.bid(lease_id, third, 4_000_001)) == (409, "price_above_cap")
+    assert market.bid(lease_id, robinson, 2_000_000).status_code == 201
+    assert market.bid(lease_id, other, 3_000_000).status_code == 201
+    market.tick(60 * SECOND_US)
+    lease = market.lease(lease_id)
+    price = int(lease["price_per_gpu_hour"]["units"])
+    assert (lease["node_id"], price) == (robinson.node_id, 3_000_000)
+    assert (4_000_000 - price, price - 2_000_000) == (1_000_000, 1_000_000)
+    alone = scene.lease(job=friday, pricing=pricing)["lease_id"]
+    assert market.bid(alone, robinson, 4_000_000).status_code == 201
+    market.tick(60 * SECOND_US)
+    assert market.lease(alone)["price_per_gpu_hour"] == credits_of(4_000_000), "never above"
+
+
 def test_a_winner_that_does_not_start_loses_its_deposit_and_the_renter_does_not_earn_it(
     market: Market,
 ) -> None:

@@ -96,7 +96,10 @@ def test_c_9_a_job_that_is_attached_runs_in_that_region_only(site: Scene) -> Non
     assert owner.post("/v1/leases", {"job": away}).json()["code"] == "no_match"
 
 
-@pytest.mark.parametrize("way", ["job", "lease", "bid", "gang", "queue"])
+WAYS = ("job", "lease", "bid", "auction", "month", "quote", "plan", "gang", "queue")
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_c_9_where_its_gpu_type_is_absent_it_is_refused_at_once_with_the_reason(
     site: Scene, way: str
 ) -> None:
@@ -112,6 +115,14 @@ def test_c_9_where_its_gpu_type_is_absent_it_is_refused_at_once_with_the_reason(
     elif way == "bid":
         bid = {"asset": "CREDIT", "units": "600000"}
         body = {"job": job, "pricing": {"module": "continuous_bid", "bid": bid}}
+    elif way == "auction":
+        body["pricing"] = {"module": "reverse_auction", "closes_in_seconds": 60}
+    elif way == "month":
+        body["pricing"] = {"module": "reserved", "months": 1}
+    elif way == "quote":
+        path = "/v1/lease-quotes"
+    elif way == "plan":
+        path, body = "/v1/jobs", {**job, "plan": {"chunks": 2}}
     elif way == "queue":
         pool = owner.made("/v1/pools", {"name": "q", "policy": {"scheduler": "drf"}})["pool_id"]
         owner.made(f"/v1/pools/{pool}/nodes", {"node_id": site.provider.node_id})

@@ -19,6 +19,7 @@ from tests.scenes.holdings import (
     with_plan_team,
 )
 from tests.scenes.server import NOW_US, Scene
+from tests.scenes.shell import tallystick_at
 
 BOOT, NEXT_BOOT = "boot_id=3f0c9a52-7d1e", "boot_id=9b57c1aa-11e0"
 JETSONS = ("agx-xavier", "xavier-nx", "agx-orin", "orin-nx", "orin-nano")
@@ -175,6 +176,8 @@ def test_c_34_c_22_the_fee_of_a_device_is_fifteen_credits_a_month_by_the_day(
     clock.advance(day_start_us(day_of(NOW_US) + 2) - NOW_US)
     with scene.service.connect() as connection:
         assert run_device_fees(scene.service, connection, clock.now_us()) == 2
+    shown = tallystick_at(scene.http, scene.owner.key, "device", "fees").out
+    assert [line.split()[1] for line in shown.splitlines()[1:]] == ["2", "1"]
     fees = scene.owner.read("/v1/device-fees")["data"]
     assert {one["fee_per_month"]["units"] for one in fees} == {"15000000"}
     assert [(one["devices"], one["charge"]["units"]) for one in fees] == [

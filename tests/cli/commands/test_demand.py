@@ -126,6 +126,10 @@ def test_a_client_is_registered_and_its_pipeline_submits_a_job(
         server.run("client", "revoke", client, key["key_id"], "--json", key=made["key"]).code == 0
     )
     assert server.run("job", "list", "--json", key=key["key"]).code == 1
+    floor = server.run("client", "floor", client, "0.6", "--json", key=made["key"]).document
+    assert floor["min_reputation_ppm"] == 600_000
+    floor = server.run("client", "floor", client, "--json", key=made["key"]).document
+    assert "min_reputation_ppm" not in floor
     quota = server.run("client", "quota", client, "--gpus", "64", "--json").document
     assert quota["gpu_ppm_max"] == 64_000_000
     assert server.run("client", "suspend", client, "--json").document["suspended"]

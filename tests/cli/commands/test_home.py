@@ -24,6 +24,9 @@ def test_a_region_of_homes_is_founded_waited_for_and_administered_from_the_shell
     at = ("--state", "DE-BE", "--at", "52.52,-13.405")
     told = server.run("home", "place", region, *at, "--json", key=key).document
     assert (told["latitude_e6"], told["longitude_e6"]) == (52_520_000, -13_405_000)
+    shown = server.run("home", "where", region, "--json", key=key).document
+    assert shown["boundaries"] == [{"kind": "state", "value": "DE-BE"}]
+    assert "DE-BE" in server.run("home", "where", region, key=key).out
     words = ("home", "list-terms", region, "2", "--first-user", "--json")
     assert server.run(*words, key=key).document["threshold"] == 2
     told = server.run("home", "check-in", "--state", "DE-BE", "--json", key=other).document

@@ -18,7 +18,9 @@ from domain.regions.neighbours import (
     CHANGED_EVERY_US,
     CONNECTED,
     DISCONNECTED,
+    ENOUGH,
     FRESH_US,
+    PAIRS,
     PEERS_MAX,
     SINGLE,
     TOLD_EVERY_US,
@@ -27,6 +29,7 @@ from domain.regions.neighbours import (
     TellNeighbours,
     Told,
     Tried,
+    is_tried,
     neighbours_stream,
     private_address,
     see,
@@ -180,6 +183,48 @@ def test_a_region_is_connected_when_every_node_reached_every_other(
     assert verdict_of(see(nodes, NOON_US).values()) == verdict
 
 
+LARGE = tuple(f"node_{number:04d}" for number in range(400))
+
+
+def drawn(at_us: int, apart: frozenset[str] = frozenset()) -> dict[str, Told | None]:
+    """A region where all nodes tried what is drawn, and those that are apart reach each other."""
+    found: dict[str, Told | None] = {}
+    for node in LARGE:
+        peers = [one for one in LARGE if one != node and is_tried(node, one, len(LARGE), at_us)]
+        reached = frozenset(one for one in peers if (one in apart) == (node in apart))
+        found[node] = Told(at_us, reached, frozenset(peers) - reached)
+    return found
+
+
+def test_a_large_region_is_known_from_pairs_that_are_drawn_and_one_node_apart_shows() -> None:
+    """Of 400 nodes no pair is asked of one side alone, and no node tries more than 128."""
+    whole = see(drawn(NOON_US), NOON_US)
+    assert verdict_of(whole.values()) == CONNECTED
+    counts = [len(one.reached) for one in whole.values()]
+    assert min(counts) >= ENOUGH
+    assert max(counts) <= PEERS_MAX
+    assert abs(sum(counts) / len(LARGE) - PAIRS) < 2
+    for apart in (frozenset(LARGE[:1]), frozenset(LARGE[100:103])):
+        seen = see(drawn(NOON_US, apart), NOON_US)
+        assert verdict_of(seen.values()) == DISCONNECTED
+        assert all(seen[one].missed for one in apart)
+    silent = {**drawn(NOON_US), LARGE[7]: None}
+    assert verdict_of(see(silent, NOON_US).values()) == UNKNOWN, "what tells nothing is not known"
+
+
+def test_pairs_of_a_large_region_are_drawn_anew_a_quarter_at_a_time() -> None:
+    def pairs(at_us: int) -> set[str]:
+        return {one for one in LARGE[1:] if is_tried(LARGE[0], one, len(LARGE), at_us)}
+
+    now = pairs(NOON_US)
+    assert pairs(NOON_US + TOLD_EVERY_US // 12) <= now | pairs(NOON_US + TOLD_EVERY_US)
+    assert len(now & pairs(NOON_US + TOLD_EVERY_US)) > len(now) // 2
+    assert len(now & pairs(NOON_US + FRESH_US)) < len(now) // 2
+    ever = {one for day in range(90) for one in pairs(NOON_US + day * FRESH_US)}
+    assert len(ever) > len(LARGE) * 99 // 100
+    assert all(is_tried("a", "b", PEERS_MAX + 1, NOON_US + day * FRESH_US) for day in range(9))
+
+
 NAMES = "abcde"
 sets = st.frozensets(st.sampled_from(NAMES))
 
@@ -202,7 +247,7 @@ def test_each_node_is_seen_by_the_pairs_that_it_is_in(nodes: dict[str, Told | No
             assert peer in mine.reached
             assert node_id in other.reached
         assert all(node_id in seen[peer].missed for peer in one.missed)
-        assert all(node_id in seen[peer].untried for peer in one.untried)
+        assert len(one.reached) + len(one.missed) + one.untried == len(nodes) - 1
     if seen:
         worst = {one.verdict for one in seen.values()}
         order = (DISCONNECTED, UNKNOWN, CONNECTED, SINGLE)
