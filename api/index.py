@@ -327,6 +327,7 @@ WAYS = {
         "set_offer_prices": "/v1/offers/{offer_id}/prices",
         "read_offer_prices": "/v1/offers/{offer_id}/prices",
         "list_unmatched_requests": "/v1/unmatched-requests",
+        "read_node_matches": "/v1/nodes/{node_id}/matches",
     },
     "pools": {
         "create_pool": "/v1/pools",
@@ -422,6 +423,7 @@ WAYS = {
         "add_result_pieces": "/v1/nodes/{node_id}/assignments/{lease_id}/results/pieces",
         "read_lease_results": "/v1/leases/{lease_id}/results",
         "read_result_pieces": "/v1/leases/{lease_id}/results/pieces",
+        "delete_lease_results": "/v1/leases/{lease_id}/results/delete",
         "read_lease_use": "/v1/leases/{lease_id}/use",
     },
     "income": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,13 +44,14 @@ def bootstrap(
     from domain.epochs.epoch import OpenEpoch
     from domain.epochs.policy import first_policy
     from domain.parties.account import BootstrapOperator
-    from domain.prices.tariff import CLOUDBENDER, publish
+    from domain.prices.tariff import CLOUDBENDER, FREE_START, publish
     from domain.stream import derive_id
 
     api_key = keys.new()
     key_id = keys.key_id(api_key)
     assert key_id is not None
     account_id = derive_id("acct", "operator", secrets.token_hex(16))
+    terms = replace(CLOUDBENDER, free_start=FREE_START)
     with opened(config, data_dir=data_dir) as service:
         now_us = service.clock.now_us()
         operator = BootstrapOperator(
@@ -63,7 +65,7 @@ def bootstrap(
         founding: list[Any] = [
             operator,
             *_first_governor(governor, service.settings.log_origin, now_us),
-            publish(CLOUDBENDER, version=1, effective_from_us=now_us, by=OWNER, at_us=now_us),
+            publish(terms, version=1, effective_from_us=now_us, by=OWNER, at_us=now_us),
             first_policy(by=OWNER, at_us=now_us),
             OpenEpoch(epoch=1, start_us=now_us // SECOND_US * SECOND_US, at_us=now_us),
         ]

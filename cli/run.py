@@ -17,7 +17,7 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -340,12 +340,27 @@ class Session:
                 if detail != said:
                     note(f"waiting for a GPU: {detail}")
                 said = detail
-                time.sleep(BUSY_SECONDS)
+                self._await_offer(body)
         self.lease = dict(told)
         note(
             f"{self.lease_id} on {self.lease['node_id']}"
             f" at {amount(self.lease['price_per_gpu_hour'])} per GPU-hour"
         )
+
+    def _await_offer(self, body: LeaseRequest) -> None:
+        """Until a GPU would be given: asked with a call of which the server keeps nothing, while
+        each try for a lease is kept. Raises AnswerIsNo.
+        """
+        while True:
+            time.sleep(BUSY_SECONDS)
+            quoted = self._patiently(lambda: self._quoted(body))
+            if not _lacks_room(quoted):
+                return  # it is free; or something else is missing, which the next try tells
+
+    def _quoted(self, body: LeaseRequest) -> dict[str, Any]:
+        told: Any = body
+        asked: Any = {name: told[name] for name in ("job", "funds") if name in told}
+        return dict(self.remote.ask(lambda c: c.quote_job(asked)))
 
     def _is_here(self) -> bool:
         """Whether the program will run on this machine."""
@@ -454,10 +469,8 @@ class Session:
                 if no.document is not None or time.monotonic() >= ends:
                     raise
                 if not is_away:
-                    note(
-                        f"the server is away; {self.lease_id} goes on until it is back"
-                        " or the funds end"
-                    )
+                    goes_on = f"; {self.lease_id} goes on until it is back or the funds end"
+                    note(f"the server is away{goes_on if self.lease else ''}")
                 is_away = True
                 time.sleep(LOOK_SECONDS[1])
 
@@ -538,6 +551,8 @@ class Session:
         )
         told = {name: lease[name] for name in names if lease.get(name) is not None}
         signed = self.lease.get("countersigned_gpu_us")
+        start_us = None if self.is_local else self._start_us()
+        told |= {} if start_us is None else {"start_us": start_us}
         told |= {
             "exit_code": code,
             "is_final": is_final,
@@ -545,6 +560,14 @@ class Session:
             "countersigned_gpu_us": None if signed is None else str(signed),
         }
         return told | ({} if is_final else {"estimate": live.cost(lease, used_us)}), used_us
+
+    def _start_us(self) -> int | None:
+        """How long the start took that is not charged."""
+        lease_id = self.lease_id
+        with suppress(AnswerIsNo):
+            found = self.remote.ask(lambda c: c.read_lease_work(lease_id)).get("start_us")
+            return None if found is None else int(found)
+        return None
 
 
 @dataclass
@@ -569,6 +592,12 @@ def _is_busy(document: Any) -> bool:
     """Whether a GPU that others hold is all that is missing."""
     told = document or {}
     return told.get("code") == "no_match" and (told.get("facts") or {}).get("missing") == "room"
+
+
+def _lacks_room(quoted: Mapping[str, Any]) -> bool:
+    """The same of a quote."""
+    left = [one["dimension"] for one in quoted["dimensions"] if one["nodes_left"] == 0]
+    return quoted.get("offered") is None and left[:1] == ["free"]
 
 
 def _ask_whether_to_stop(status: live.StatusLine) -> str:

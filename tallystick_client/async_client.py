@@ -4980,6 +4980,17 @@ class AsyncClient(AsyncCalls):
             lambda at_cursor: self.list_unmatched_requests(limit=limit, cursor=at_cursor), cursor
         )
 
+    async def read_node_matches(
+        self, node_id: str, *, since: str | None = None
+    ) -> forms.NodeMatchesAnswer:
+        """Returns how often a node was a candidate for a lease, and by what it lost the
+        others; of the.
+        """
+        found = await self._call(
+            "GET", at("/v1/nodes/{node_id}/matches", node_id=node_id), query={"since": since}
+        )
+        return cast("forms.NodeMatchesAnswer", found)
+
     async def create_pool(
         self, body: forms.PoolRequest, *, idempotency_key: str | None = None
     ) -> forms.PoolCreatedAnswer:
@@ -6477,6 +6488,15 @@ class AsyncClient(AsyncCalls):
             "POST", at("/v1/leases/{lease_id}/results/pieces", lease_id=lease_id), body=body
         )
         return cast("forms.WorkspacePiecesAnswer", found)
+
+    async def delete_lease_results(
+        self, lease_id: str, body: forms.EmptyRequest
+    ) -> forms.LeaseResultsDeletedAnswer:
+        """Deletes the files that the work of a lease left, before their day is over."""
+        found = await self._call(
+            "POST", at("/v1/leases/{lease_id}/results/delete", lease_id=lease_id), body=body
+        )
+        return cast("forms.LeaseResultsDeletedAnswer", found)
 
     async def read_lease_use(self, lease_id: str) -> forms.LeaseUseAnswer:
         """Returns what a lease has used so far, what that costs, and how busy its devices

@@ -4948,6 +4948,17 @@ class Client(Calls):
             lambda at_cursor: self.list_unmatched_requests(limit=limit, cursor=at_cursor), cursor
         )
 
+    def read_node_matches(
+        self, node_id: str, *, since: str | None = None
+    ) -> forms.NodeMatchesAnswer:
+        """Returns how often a node was a candidate for a lease, and by what it lost the
+        others; of the.
+        """
+        found = self._call(
+            "GET", at("/v1/nodes/{node_id}/matches", node_id=node_id), query={"since": since}
+        )
+        return cast("forms.NodeMatchesAnswer", found)
+
     def create_pool(
         self, body: forms.PoolRequest, *, idempotency_key: str | None = None
     ) -> forms.PoolCreatedAnswer:
@@ -6437,6 +6448,15 @@ class Client(Calls):
             "POST", at("/v1/leases/{lease_id}/results/pieces", lease_id=lease_id), body=body
         )
         return cast("forms.WorkspacePiecesAnswer", found)
+
+    def delete_lease_results(
+        self, lease_id: str, body: forms.EmptyRequest
+    ) -> forms.LeaseResultsDeletedAnswer:
+        """Deletes the files that the work of a lease left, before their day is over."""
+        found = self._call(
+            "POST", at("/v1/leases/{lease_id}/results/delete", lease_id=lease_id), body=body
+        )
+        return cast("forms.LeaseResultsDeletedAnswer", found)
 
     def read_lease_use(self, lease_id: str) -> forms.LeaseUseAnswer:
         """Returns what a lease has used so far, what that costs, and how busy its devices

@@ -2323,6 +2323,16 @@ class FragmentationsAnswer(TypedDict):
     position: int
 
 
+class FreeStartForm(TypedDict):
+    """The time before a program's start succeeded is free for `at_most_seconds`, and not at
+    all for starts that follow on `failed_per_hour` failed ones of the account within an
+    hour.
+    """
+
+    at_most_seconds: int
+    failed_per_hour: int
+
+
 class FundedAccountAnswer(TypedDict):
     """`used`: of the cap, this month. Without a cap nothing is counted."""
 
@@ -3890,6 +3900,14 @@ class LeaseResultsAnswer(TypedDict):
     files: list[WorkspaceFileForm]
 
 
+class LeaseResultsDeletedAnswer(TypedDict):
+    """`is_deleted`: there was something, and nothing of it is kept any more."""
+
+    lease_id: str
+    is_deleted: bool
+    position: NotRequired[int]
+
+
 class LeaseResultsRequest(TypedDict):
     """The files that lie under the paths which the workspace asks back."""
 
@@ -4120,6 +4138,8 @@ class LeaseWorkAnswer(TypedDict):
         "archived",
     ]
     acknowledged_at: NotRequired[str]
+    free_start_us: NotRequired[int]
+    start_us: NotRequired[int]
     ended_at: NotRequired[str]
     exit_code: NotRequired[int]
     stopped_at: NotRequired[str]
@@ -4127,7 +4147,7 @@ class LeaseWorkAnswer(TypedDict):
     executor: NotRequired[str]
     runner: NotRequired[Literal["process", "trusted", "docker", "other"]]
     workload_sha256: NotRequired[str]
-    outcome: NotRequired[Literal["exited", "limited", "lost"]]
+    outcome: NotRequired[Literal["exited", "limited", "lost", "not_started"]]
     endpoint: NotRequired[str]
     credentials: NotRequired[str]
     node_id: NotRequired[str]
@@ -4261,6 +4281,28 @@ class LogKeyRotationAnswer(TypedDict):
     old_key_signs_until: str
     old_key_signed: bool
     fact: dict[str, Any]
+
+
+class LostMatchesAnswer(TypedDict):
+    """Lost matches with one reason: what told the winner from this node first, in the order
+    of the rule. `winning_price_at_most`: of a reason of price, the dearest price that won.
+    """
+
+    reason: Literal[
+        "own",
+        "workload",
+        "price",
+        "score",
+        "stranded",
+        "served",
+        "node",
+        "offer",
+        "arrival",
+        "renter",
+        "paused_bid",
+    ]
+    times: int
+    winning_price_at_most: NotRequired[Money]
 
 
 MaintenanceWindowAnswer = TypedDict(
@@ -4844,6 +4886,22 @@ class NodeLatencyWayRequest(TypedDict):
     target: Literal["control", "ingress"]
     rtt_us: int
     samples: int
+
+
+class NodeMatchesAnswer(TypedDict):
+    """The newest matches since a moment in which the node was among the recorded candidates
+    (the first twenty of a match); `has_more`: there are earlier ones since then, which are
+    not counted.
+    """
+
+    node_id: str
+    since: str
+    matches: int
+    won: int
+    lost: int
+    reasons: list[LostMatchesAnswer]
+    has_more: bool
+    position: int
 
 
 class NodeNeighbourTargetAnswer(TypedDict):
@@ -7399,7 +7457,8 @@ class StatementKindAnswer(TypedDict):
 class StatementLeaseAnswer(TypedDict):
     """What one lease used and cost in the period. matched + unconfirmed + contested =
     gpu_us: what its renter signed for, what lies after the last signature, and what lies
-    before it unsigned.
+    before it unsigned. `free_start_us`: from the moment its node took the work up until
+    billing began, which is free.
     """
 
     lease_id: str
@@ -7410,6 +7469,7 @@ class StatementLeaseAnswer(TypedDict):
     contested_gpu_us: str
     charge: Money
     accruals: int
+    free_start_us: NotRequired[str]
 
 
 class StatementLineAnswer(TypedDict):
@@ -7556,11 +7616,14 @@ class TariffAnswer(TypedDict):
     meters: NotRequired[list[ResourceRateForm]]
     sla: NotRequired[list[SlaClassForm]]
     notice_seconds: NotRequired[int]
+    free_start: NotRequired[FreeStartForm]
     position: NotRequired[int]
 
 
 class TariffRequest(TypedDict):
-    """The next version, whole: a row that is left out costs nothing under it."""
+    """The next version, whole: a row that is left out costs nothing under it. Without
+    `free_start` all time before a program's start succeeded is free.
+    """
 
     version: int
     usage_fees: list[UsageFeeForm]
@@ -7574,6 +7637,7 @@ class TariffRequest(TypedDict):
     meters: NotRequired[list[ResourceRateForm] | None]
     sla: NotRequired[list[SlaClassForm] | None]
     notice_seconds: NotRequired[int | None]
+    free_start: NotRequired[FreeStartForm | None]
 
 
 class TariffsAnswer(TypedDict):
@@ -7655,7 +7719,10 @@ class UnbilledLeaseAnswer(TypedDict):
 
 
 class UnbilledUsageAnswer(TypedDict):
-    """Used but not accrued yet. An estimate: reports that are still under way add to it."""
+    """Used but not accrued yet. An estimate: reports that are still under way add to it.
+    `charge` and `gpu_us` are of all running leases but `leases_left_out`; `leases` names
+    the first of them.
+    """
 
     charge: Money
     gpu_us: str
@@ -8255,10 +8322,12 @@ class WorkAcknowledgementRequest(TypedDict):
 class WorkEndRequest(TypedDict):
     """`exit_code` of a process that a signal ended: 128 and its number. `limited`: a limit
     of the lease ended it. `lost`: the node no longer has it, because it was started anew.
+    `not_started`: the node could not begin it after it had said `ready`; nothing of the
+    lease is charged.
     """
 
     executor: str
-    outcome: Literal["exited", "limited", "lost"]
+    outcome: Literal["exited", "limited", "lost", "not_started"]
     exit_code: NotRequired[int | None]
 
 
@@ -8319,7 +8388,10 @@ class WorkLogPiecesRequest(TypedDict):
 
 
 class WorkStateAnswer(TypedDict):
-    """The work of a lease as far as its node has told."""
+    """The work of a lease as far as its node has told. `free_start_us`: billing begins at
+    most so long after the work was taken up; without it not before the program's start
+    succeeded. `start_us`: how long the start took before it was billed; all of it is free.
+    """
 
     lease_id: str
     state: Literal[
@@ -8338,6 +8410,8 @@ class WorkStateAnswer(TypedDict):
         "archived",
     ]
     acknowledged_at: NotRequired[str]
+    free_start_us: NotRequired[int]
+    start_us: NotRequired[int]
     ended_at: NotRequired[str]
     exit_code: NotRequired[int]
     stopped_at: NotRequired[str]

@@ -5,6 +5,7 @@ Present balances come from the books themselves and never lag; past ones from th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Path, Response
@@ -37,8 +38,10 @@ from projections.corrections.disputes import DISPUTES
 from projections.income import earnings, statements
 from projections.income.earnings import EARNINGS
 from projections.income.statements import STATEMENTS
+from projections.lease import work
 from projections.lease.countersigned import COUNTERSIGNED
 from projections.lease.leases import LEASES
+from projections.lease.work import WORK
 from projections.metering import usage
 from projections.metering.usage import USAGE
 from projections.parties import access
@@ -84,6 +87,7 @@ class JournalLineAnswer(AnswerModel):
 class StatementLeaseAnswer(AnswerModel):
     """What one lease used and cost in the period. matched + unconfirmed + contested = gpu_us: what
     its renter signed for, what lies after the last signature, and what lies before it unsigned.
+    `free_start_us`: from the moment its node took the work up until billing began, which is free.
     """
 
     lease_id: LeaseId
@@ -94,6 +98,7 @@ class StatementLeaseAnswer(AnswerModel):
     contested_gpu_us: Units
     charge: Money
     accruals: Count
+    free_start_us: Units | None = None
 
 
 class MonthlyStatementAnswer(AnswerModel):
@@ -197,7 +202,8 @@ def read_statement(
     visible(call.principal, account_id)
     place = call.place(cursor, [""])
     from_us, to_us = _month(period)
-    with call.read(ACCESS, STATEMENTS, USAGE, LEASES, COUNTERSIGNED, DISPUTES, EARNINGS) as view:
+    views = (ACCESS, STATEMENTS, USAGE, LEASES, COUNTERSIGNED, DISPUTES, EARNINGS, WORK)
+    with call.read(*views) as view:
         _existing(view, account_id)
         until = view.position if place.first_position is None else place.first_position
         opening = min(until, statements.read_position_at(view.connection, from_us - 1))
@@ -211,6 +217,7 @@ def read_statement(
         lines, more, headers = call.cut(view, place, rows, limit, lambda row: [row.group])
         asked["lease_ids"] = [line.group for line in lines]
         said = agreed.read_agreed_by_lease(view.connection, **asked)
+        starts = work.read_free_starts(view.connection, asked["lease_ids"])
         told: dict[str, Any] = {
             "account_id": account_id,
             "period": period,
@@ -220,7 +227,7 @@ def read_statement(
             "closing_position": closing,
             "opening": _plain(_balances(view, account_id, opening)),
             "closing": _plain(_balances(view, account_id, closing)),
-            "leases": _plain([_lease_line(line, said[line.group]) for line in lines]),
+            "leases": _plain([_lease_line(one, said[one.group], starts) for one in lines]),
             **more,
             "charge": credits_(total.charge).model_dump(),
             "gpu_us": str(total.gpu_us),
@@ -270,7 +277,9 @@ def _line(row: statements.Line) -> JournalLineAnswer:
     )
 
 
-def _lease_line(row: usage.UsageSum, said: agreed.Agreed) -> StatementLeaseAnswer:
+def _lease_line(
+    row: usage.UsageSum, said: agreed.Agreed, starts: Mapping[str, int]
+) -> StatementLeaseAnswer:
     assert said.matched + said.unconfirmed + said.contested == row.gpu_us, (row, said)
     return StatementLeaseAnswer(
         lease_id=row.group,
@@ -281,6 +290,7 @@ def _lease_line(row: usage.UsageSum, said: agreed.Agreed) -> StatementLeaseAnswe
         contested_gpu_us=str(said.contested),
         charge=credits_(row.charge),
         accruals=row.accruals,
+        free_start_us=None if row.group not in starts else str(starts[row.group]),
     )
 
 

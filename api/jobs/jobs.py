@@ -34,7 +34,13 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.constraints import NodeDemandsForm, demands_told
 from api.jobs import workspaces
-from api.market.explanations import JobQuoteAnswer, LeaseMatchAnswer, match_told, quote_told
+from api.market.explanations import (
+    JobQuoteAnswer,
+    LeaseMatchAnswer,
+    match_told,
+    matches_at,
+    quote_told,
+)
 from api.market.matching import Wish, look, require_possible, room_of, wish_of
 from api.market.performance import performance_of_match
 from domain.hardware import mig
@@ -59,7 +65,7 @@ from domain.jobs.plan import (
     Reference,
 )
 from domain.jobs.reasons import JobsReason
-from domain.lease.lease import MatchDecided, RequestLease
+from domain.lease.lease import RequestLease
 from domain.lease.mounts import MOUNTS_MAX
 from domain.lease.shared_escrow import stream_of as escrow_stream
 from domain.leasing.escrow_sharing import ReturnEscrow
@@ -72,7 +78,6 @@ from domain.sites.datastore import datastore_stream
 from domain.sites.paths import PATH_CHARACTERS_MAX
 from domain.sites.reservation import reservation_stream
 from domain.trust.reasons import TrustReason
-from ledger.log import codec
 from projections.fleet.fleet import FLEET
 from projections.lease import leases
 from projections.lease.leases import LEASES
@@ -498,7 +503,7 @@ def explain_job(job_id: JobInPath, call: Caller) -> Response:
             job_id=job_id,
             position=view.position,
             now=_now(call, view.connection, job_id) if is_waiting else None,
-            matches=[match_told(fact) for fact in _matches(view.connection, positions)],
+            matches=[match_told(fact) for fact in matches_at(view.connection, positions)],
         )
         return call.answer(view, told)
 
@@ -520,15 +525,6 @@ def _now(call: Call, connection: Any, job_id: str) -> JobQuoteAnswer | None:
     known = {one.setting: one for one in reputation.read_settings(connection)}
     performance = performance_of_match(connection, found, call.now_us)
     return quote_told(found, known, performance, room_of(call.service, found))
-
-
-def _matches(connection: Any, positions: list[int]) -> list[MatchDecided]:
-    rows = connection.execute(
-        "SELECT topic, state FROM public.market_events WHERE notification_id = ANY(%s)"
-        " ORDER BY notification_id",
-        (positions,),
-    )
-    return [codec.decode(topic, bytes(state)) for topic, state in rows]
 
 
 def plan_told(plan: dict[str, Any] | None) -> JobPlanForm | None:

@@ -20,6 +20,7 @@ from api.door.auth import executors_only, with_scope
 from api.door.call import Call, Caller
 from api.door.models import (
     AnswerModel,
+    EmptyRequest,
     Hex32,
     LeaseId,
     LeaseInPath,
@@ -350,3 +351,30 @@ def read_result_pieces(lease_id: LeaseInPath, body: PiecesWantedRequest, call: C
         lengths = lease_parcels.lengths(view.connection, lease_id, body.sha256)
         read = partial(lease_parcels.pieces, view.connection, lease_id)
         return call.answer(view, pieces_told(body.sha256, lengths, read))
+
+
+class LeaseResultsDeletedAnswer(AnswerModel):
+    """`is_deleted`: there was something, and nothing of it is kept any more."""
+
+    lease_id: LeaseId
+    is_deleted: bool
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/leases/{lease_id}/results/delete",
+    RENTERS,
+    LeaseResultsDeletedAnswer,
+    records=False,
+    problems=[*_LEASE],
+)
+def delete_lease_results(lease_id: LeaseInPath, body: EmptyRequest, call: Caller) -> Response:
+    """Deletes the files that the work of a lease left, before their day is over.
+    Their room is free again. Pieces that the node still sends are not kept.
+    """
+    del body
+    _of_renter(call, lease_id)
+    with call.read() as view:
+        is_deleted = lease_parcels.delete_results(view.connection, lease_id)
+        told = LeaseResultsDeletedAnswer(lease_id=lease_id, is_deleted=is_deleted)
+        return call.answer(view, told)

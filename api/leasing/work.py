@@ -46,7 +46,7 @@ from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import COMPLETED, SPEC_MISMATCH, UNSTABLE
 from domain.lease.lease import CloseLease, Lease, lease_stream
 from domain.lease.reasons import LeaseReason
-from domain.lease.work_commands import LOST, LeaseCommandAcknowledged, LeaseWorkEnded
+from domain.lease.work_commands import LOST, NOT_STARTED, LeaseCommandAcknowledged, LeaseWorkEnded
 from domain.leasing.work import AcknowledgeCommand, EndWork
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
@@ -62,6 +62,7 @@ PARTIES = with_scope("renter", "client", "provider")
 ExecutorId = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 Runner = Literal["process", "trusted", "docker", "other"]
 LogStream = Literal["stdout", "stderr", "note"]
+Outcome = Literal["exited", "limited", "lost", "not_started"]
 Base64 = Annotated[str, Field(pattern=r"^[0-9A-Za-z+/]*={0,2}$", max_length=21_848)]
 
 
@@ -181,11 +182,16 @@ class WorkAcknowledgementRequest(RequestModel):
 
 
 class WorkStateAnswer(AnswerModel):
-    """The work of a lease as far as its node has told."""
+    """The work of a lease as far as its node has told. `free_start_us`: billing begins at most so
+    long after the work was taken up; without it not before the program's start succeeded.
+    `start_us`: how long the start took before it was billed; all of it is free.
+    """
 
     lease_id: LeaseId
     state: State
     acknowledged_at: Told_at | None = None
+    free_start_us: Count | None = None
+    start_us: Count | None = None
     ended_at: Told_at | None = None
     exit_code: Count | None = None
     stopped_at: Told_at | None = None
@@ -194,11 +200,12 @@ class WorkStateAnswer(AnswerModel):
 
 class WorkEndRequest(RequestModel):
     """`exit_code` of a process that a signal ended: 128 and its number. `limited`: a limit of the
-    lease ended it. `lost`: the node no longer has it, because it was started anew.
+    lease ended it. `lost`: the node no longer has it, because it was started anew. `not_started`:
+    the node could not begin it after it had said `ready`; nothing of the lease is charged.
     """
 
     executor: ExecutorId
-    outcome: Literal["exited", "limited", "lost"]
+    outcome: Outcome
     exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
 
     model_config = with_examples({"executor": "0" * 16, "outcome": "exited", "exit_code": 0})
@@ -251,7 +258,8 @@ def end_work(
 
     def commands() -> list[Any]:
         own_machine(call, node_id)
-        reserved = leased(call, node_id, lease_id).reserved
+        lease = leased(call, node_id, lease_id)
+        reserved = lease.reserved
         ended = EndWork(
             lease_id=lease_id,
             node_id=node_id,
@@ -260,13 +268,16 @@ def end_work(
             exit_code=body.exit_code,
             at_us=call.now_us,
         )
-        if reserved is not None and reserved.prepaid is not None and body.outcome != LOST:
+        is_nodes = body.outcome in (LOST, NOT_STARTED)
+        if reserved is not None and reserved.prepaid is not None and not is_nodes:
             return [ended]
+        opened = lease.opened
+        is_unpaid = body.outcome == NOT_STARTED and opened is not None
         close = CloseLease(
             lease_id=lease_id,
-            closed_at_us=call.now_us,
+            closed_at_us=opened.opened_at_us if is_unpaid and opened else call.now_us,
             party="job",
-            code=UNSTABLE if body.outcome == LOST else COMPLETED,
+            code=UNSTABLE if is_nodes else COMPLETED,
             at_us=call.now_us,
         )
         return [ended, close]
@@ -319,12 +330,21 @@ def _state_of(lease_id: str) -> Any:
             lease_id=lease_id,
             state=state,
             acknowledged_at=_at(done.started),
+            free_start_us=None if done.started is None else done.started.free_us,
+            start_us=_start_us(lease),
             ended_at=_at(done.ended),
             exit_code=None if done.ended is None else done.ended.exit_code,
             stopped_at=_at(done.stopped),
         )
 
     return told
+
+
+def _start_us(lease: Lease) -> int | None:
+    """From the moment the node took the work up until it was billed; None: not billed yet."""
+    if lease.work.started is None or lease.opened is None:
+        return None
+    return max(0, lease.opened.opened_at_us - lease.work.started.at_us)
 
 
 def _at(fact: LeaseCommandAcknowledged | LeaseWorkEnded | None) -> str | None:
@@ -481,7 +501,7 @@ class LeaseWorkAnswer(WorkStateAnswer):
     executor: ExecutorId | None = None
     runner: Runner | None = None
     workload_sha256: Hex32 | None = None
-    outcome: Literal["exited", "limited", "lost"] | None = None
+    outcome: Outcome | None = None
     endpoint: str | None = None
     credentials: str | None = None
     node_id: NodeId | None = None

@@ -8,9 +8,9 @@ from api.process.timer import Timer
 
 def resources() -> tuple[Resource, ...]:
     """Its resources, imported with the first request to one of them."""
-    from api.market import bids, offers, pricing, unmatched
+    from api.market import bids, contests, offers, pricing, unmatched
 
-    return (offers.resource, bids.resource, pricing.resource, unmatched.resource)
+    return (offers.resource, bids.resource, pricing.resource, unmatched.resource, contests.resource)
 
 
 def timers() -> tuple[Timer, ...]:

@@ -8,7 +8,7 @@ Nothing is recorded and nothing is promised: reports still under way add to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -25,8 +25,12 @@ from ledger.log.handle import Ledger
 from ledger.log.usage_reads import NodeReader
 from projections.lease import leases
 
-LIVE_LEASES_MAX = 200
-"""More running leases than that are told without an estimate: each reads its last reports."""
+AT_ONCE = 200
+"""Leases whose last reports are read together."""
+LISTED_MAX = 200
+"""Leases that a sum names one by one."""
+SUMMED_MAX = 5_000
+"""More running leases of one account than that are left out of the sum, and counted."""
 
 
 class LeaseEstimateAnswer(AnswerModel):
@@ -52,7 +56,9 @@ class UnbilledLeaseAnswer(AnswerModel):
 
 
 class UnbilledUsageAnswer(AnswerModel):
-    """Used but not accrued yet. An estimate: reports that are still under way add to it."""
+    """Used but not accrued yet. An estimate: reports that are still under way add to it. `charge`
+    and `gpu_us` are of all running leases but `leases_left_out`; `leases` names the first of them.
+    """
 
     charge: Money
     gpu_us: Units
@@ -87,17 +93,25 @@ def unbilled(
     ]
 
 
+def in_parts(
+    ledger: Ledger, connection: psycopg.Connection[Any], lease_ids: Sequence[str], now_us: int
+) -> Iterator[Unbilled]:
+    """The same of any number of leases, so many at once: their reports are let go of in between."""
+    for at in range(0, len(lease_ids), AT_ONCE):
+        yield from unbilled(ledger, connection, lease_ids[at : at + AT_ONCE], now_us)
+
+
 def estimates(
     ledger: Ledger, connection: psycopg.Connection[Any], lease_ids: Sequence[str], now_us: int
 ) -> dict[str, LeaseEstimateAnswer]:
-    """By lease, for those that run or wait for their last reports; the first LIVE_LEASES_MAX."""
+    """By lease, for those of one page that run or wait for their last reports."""
     return {
         one.accrued.lease_id: LeaseEstimateAnswer(
             gpu_us=str(one.lease.gpu_us + one.accrued.gpu_us_new),
             charge=credits_(one.lease.charge_units + one.accrued.charge_new.units),
             until=moment(one.accrued.until_us),
         )
-        for one in unbilled(ledger, connection, lease_ids[:LIVE_LEASES_MAX], now_us)
+        for one in in_parts(ledger, connection, lease_ids, now_us)
     }
 
 
@@ -106,10 +120,16 @@ def not_billed(
 ) -> UnbilledUsageAnswer:
     """What all running leases of a renter have used and is not billed yet."""
     ids = leases.read_live_leases(connection, account_id)
-    found = unbilled(ledger, connection, ids[:LIVE_LEASES_MAX], now_us)
+    charge = gpu_us = 0
+    found: list[Unbilled] = []
+    for one in in_parts(ledger, connection, ids[:SUMMED_MAX], now_us):
+        charge += one.accrued.charge_new.units
+        gpu_us += one.accrued.gpu_us_new
+        if len(found) < LISTED_MAX:
+            found.append(one)
     return UnbilledUsageAnswer(
-        charge=credits_(sum(each.accrued.charge_new.units for each in found)),
-        gpu_us=str(sum(each.accrued.gpu_us_new for each in found)),
+        charge=credits_(charge),
+        gpu_us=str(gpu_us),
         leases=[
             UnbilledLeaseAnswer(
                 lease_id=each.accrued.lease_id,
@@ -122,5 +142,5 @@ def not_billed(
             )
             for each in found
         ],
-        leases_left_out=max(0, len(ids) - LIVE_LEASES_MAX),
+        leases_left_out=max(0, len(ids) - SUMMED_MAX),
     )

@@ -30,6 +30,7 @@ from domain.prices.reasons import PricesReason
 from domain.prices.tariff import (
     NETWORK,
     FederatedFees,
+    FreeStart,
     MeterRate,
     PublishTariff,
     SlaClass,
@@ -100,8 +101,19 @@ class SlaClassForm(RequestModel):
     tiers: Annotated[list[SlaTierForm], Field(min_length=1, max_length=32)]
 
 
+class FreeStartForm(RequestModel):
+    """The time before a program's start succeeded is free for `at_most_seconds`, and not at all for
+    starts that follow on `failed_per_hour` failed ones of the account within an hour.
+    """
+
+    at_most_seconds: Annotated[int, Field(ge=0, le=600)]
+    failed_per_hour: Annotated[int, Field(ge=0, le=100)]
+
+
 class TariffRequest(RequestModel):
-    """The next version, whole: a row that is left out costs nothing under it."""
+    """The next version, whole: a row that is left out costs nothing under it. Without `free_start`
+    all time before a program's start succeeded is free.
+    """
 
     version: Annotated[int, Field(ge=1, le=1_000_000)]
     usage_fees: Annotated[list[UsageFeeForm], Field(max_length=32)]
@@ -115,6 +127,7 @@ class TariffRequest(RequestModel):
     meters: Annotated[list[ResourceRateForm], Field(max_length=4)] | None = None
     sla: Annotated[list[SlaClassForm], Field(max_length=32)] | None = None
     notice_seconds: NoticeSeconds | None = None
+    free_start: FreeStartForm | None = None
 
     model_config = with_examples(_EXAMPLE)
 
@@ -137,6 +150,7 @@ class TariffAnswer(AnswerModel):
     meters: list[ResourceRateForm] | None = None
     sla: list[SlaClassForm] | None = None
     notice_seconds: NoticeSeconds | None = None
+    free_start: FreeStartForm | None = None
     position: Position | None = None
 
 
@@ -209,7 +223,12 @@ def _command(body: TariffRequest, call: Caller) -> PublishTariff:
             for row in body.sla or ()
         ),
         notice_us=(body.notice_seconds or 0) * SECOND_US,
+        free_start=_free_start(body.free_start),
     )
+
+
+def _free_start(row: FreeStartForm | None) -> FreeStart | None:
+    return None if row is None else FreeStart(row.at_most_seconds * SECOND_US, row.failed_per_hour)
 
 
 def _amount(given: Money | None) -> Amount | None:
@@ -276,6 +295,11 @@ def _one(row: TariffPublished, *, is_in_force: bool) -> TariffAnswer:
             }
             for one in row.sla
         ]
+    if row.free_start is not None:
+        plain["free_start"] = {
+            "at_most_seconds": row.free_start.at_most_us // SECOND_US,
+            "failed_per_hour": row.free_start.failed_per_hour,
+        }
     if row.notice_us:
         plain["notice_seconds"] = row.notice_us // SECOND_US
     return TariffAnswer.model_validate(plain)

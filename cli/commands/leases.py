@@ -274,6 +274,14 @@ def close_lease(
     remote.tell(told, facts(told))
 
 
+@lease.command("delete-results", epilog="Example: tallystick lease delete-results lease_1f0c...")
+@reads
+def delete_results(remote: Remote, lease_id: LeaseId) -> None:
+    """Delete the files that came back from a lease's work before the server does, after a day."""
+    told = remote.ask(lambda c: c.delete_lease_results(lease_id, {}))
+    remote.tell(told, facts(told))
+
+
 @lease.command("charges", epilog="Example: tallystick lease charges lease_1f0c...")
 @lists(IN_ORDER)
 def list_charges(remote: Remote, lease_id: LeaseId) -> None:

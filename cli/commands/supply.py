@@ -168,6 +168,19 @@ def show_node(remote: Remote, node_id: NodeId) -> None:
     remote.tell(told, lines)
 
 
+@node.command("matches", epilog="Example: tallystick node matches node_1f0c...")
+@reads
+def show_matches(remote: Remote, node_id: NodeId) -> None:
+    """Show how often a node was a candidate for a lease in the last week, and by what it lost."""
+    told = remote.ask(lambda c: c.read_node_matches(node_id))
+    shown = {name: value for name, value in told.items() if name != "reasons"}
+    price = "winning_price_at_most"
+    reasons: list[dict[str, Any]] = [dict(each) for each in told["reasons"]]
+    rows = [{**each, price: amount(each[price])} if price in each else each for each in reasons]
+    lines = facts(shown) + columns(rows, ("reason", "times", price))
+    remote.tell(told, lines)
+
+
 @node.command("trust", epilog="Example: tallystick node trust node_1f0c... --epoch 3")
 @reads
 def show_trust(

@@ -102,6 +102,12 @@ def span(us: int) -> str:
     return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
+def seconds(us: int) -> str:
+    """`41 s`, or `0.3 s` below ten seconds."""
+    whole, tenths = us // 1_000_000, us // 100_000 % 10
+    return f"{whole} s" if whole >= 10 else f"{whole}.{tenths} s"
+
+
 def gpu_hours(us: int) -> str:
     """GPU time in hours, to a millionth, without a float."""
     micro = us * 1_000_000 // HOUR_US
@@ -114,14 +120,17 @@ def bill(told: Mapping[str, Any], used_us: int) -> str:
     if told.get("opened_at") is None:
         return f"{name}: nothing is charged, the program did not start"
     signed = told.get("countersigned_gpu_us")
+    start = (
+        "" if told.get("start_us") is None else f", {seconds(int(told['start_us']))} of start, free"
+    )
     by = "" if signed is None else f", you signed for {gpu_hours(int(signed))}"
     if told["state"] in FINAL:
         used = gpu_hours(int(told["gpu_us"]))
-        return f"{name} final bill: {amount(told['charge'])} for {used}{by}"
+        return f"{name} final bill: {amount(told['charge'])} for {used}{start}{by}"
     so_far = amount(told["estimate"])
     return (
-        f"{name} not final: about {so_far} for {gpu_hours(used_us)}{by}; the node's last signed"
-        f" report is still to come, `tallystick lease show {name}` tells the final bill"
+        f"{name} not final: about {so_far} for {gpu_hours(used_us)}{start}{by}; the node's last"
+        f" signed report is still to come, `tallystick lease show {name}` tells the final bill"
     )
 
 

@@ -139,7 +139,7 @@ def mounts(volumes: list[str] | None) -> list[VolumeMountForm]:
         volume_id, _, rest = text.partition(":")
         path, _, mode = rest.partition(":")
         if not path.startswith("/") or mode not in ("", "ro", "rw"):
-            raise InputUnusable(f"--volume {text!r}: VOLUME:PATH[:ro], like volume_1f:/data:ro")
+            raise InputUnusable(f"--volume {text!r}: VOLUME:PATH[:ro], like volume_1f:/vol/data:ro")
         found.append({"volume_id": volume_id, "path": path, "read_only": mode == "ro"})
     return found
 

@@ -10,6 +10,7 @@ __all__ = (
     "countersign",
     "escrow",
     "forecast",
+    "free_start",
     "funds",
     "holding",
     "lease",

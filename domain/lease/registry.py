@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.lease import countersign, lease, reserved_term, shared_escrow, turns, work_commands
+from domain.lease import (
+    countersign,
+    free_start,
+    lease,
+    reserved_term,
+    shared_escrow,
+    turns,
+    work_commands,
+)
 
-FILES = (countersign, lease, reserved_term)
+FILES = (countersign, free_start, lease, reserved_term)
 FACTS: dict[str, type[Any]] = {
     "account.signing_key_added.v1": countersign.SigningKeyAdded,
     "account.signing_key_revoked.v1": countersign.SigningKeyRevoked,
@@ -27,6 +35,7 @@ FACTS: dict[str, type[Any]] = {
     "lease.closed.v1": lease.LeaseClosed,
     "lease.settled.v1": lease.LeaseSettled,
     "lease.restarted.v1": lease.LeaseRestarted,
+    "lease.start_failed.v1": free_start.StartFailed,
     "lease.command_acknowledged.v1": work_commands.LeaseCommandAcknowledged,
     "lease.work_ended.v1": work_commands.LeaseWorkEnded,
     "lease.term_ended_early.v1": reserved_term.TermEndedEarly,

@@ -27,6 +27,7 @@ class LeaseCommandAcknowledged:
     executor: str  # which of a node's executors has the work, 16 hex digits
     runner: str  # RUNNERS: by what it is confined
     at_us: int
+    free_us: int | None  # of a start: billing begins at the latest so much later; None: no bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +45,11 @@ class LeaseWorkEnded:
 START, STOP = "start", "stop"
 COMMANDS = (START, STOP)
 RUNNERS = ("process", "trusted", "docker", "other")
-EXITED, LIMITED, LOST = "exited", "limited", "lost"
-OUTCOMES = (EXITED, LIMITED, LOST)
-"""`limited`: a limit of the lease ended it; `lost`: the node no longer has it (it restarted)."""
+EXITED, LIMITED, LOST, NOT_STARTED = "exited", "limited", "lost", "not_started"
+OUTCOMES = (EXITED, LIMITED, LOST, NOT_STARTED)
+"""`limited`: a limit of the lease ended it; `lost`: the node no longer has it (it restarted);
+`not_started`: the node could not begin it, and says so against itself: nothing of it is charged.
+"""
 EXIT_CODE_MAX = 255
 
 

@@ -51,6 +51,7 @@ from domain.leasing.closing import require_close_due
 from domain.leasing.demands import room_asked
 from domain.leasing.due import hour_end_us
 from domain.leasing.escrow_sharing import drawing, drawn_of
+from domain.leasing.work import failed_start
 from domain.market.auction import deposits_at_cancelling
 from domain.metering.counting import Passed, Pause, Reach, Watermark, Window, count, due
 from domain.metering.reasons import MeteringReason
@@ -140,6 +141,7 @@ def closing(
         is_final=False,
     )
     parts = ended(asked, command.code, command.at_us, world)
+    parts = [*parts, *failed_start(lease, closed, world)]
     released = _released(lease, command.at_us, world)
     kept = [] if early is None else [Change(stream, early)]
     shared = escrow_sharing.closed(lease, closed_at_us, command.at_us, world)
@@ -468,6 +470,7 @@ def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
         is_final=not _may_come_back(lease),
     )
     parts = ended(lease.requested, command.code, command.at_us, world)
+    parts = [*parts, *failed_start(lease, closed, world)]
     deposits = deposits_at_cancelling(world, lease, command.code, command.at_us)
     changes = [Change(stream, closed), Change(stream, settled), *released, *budgets]
     shared = escrow_sharing.over(lease, command.at_us, world)

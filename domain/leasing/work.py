@@ -17,11 +17,13 @@ from typing import Any
 from domain.fleet.reasons import FleetReason
 from domain.jobs.job import existing_job
 from domain.jobs.reasons import JobsReason
-from domain.lease.lease import Lease, lease_of, lease_stream
+from domain.lease.free_start import Start, StartFailed, free_us, starts_stream
+from domain.lease.lease import Lease, LeaseClosed, lease_of, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.lease.work_commands import (
     COMMANDS,
     EXIT_CODE_MAX,
+    EXITED,
     OUTCOMES,
     RUNNERS,
     START,
@@ -29,8 +31,12 @@ from domain.lease.work_commands import (
     LeaseWorkEnded,
 )
 from domain.parties.reasons import PartiesReason
+from domain.prices.tariff import tariff_version
 from domain.refusal import Refused
 from domain.stream import Change, World
+
+ENDPOINTS = ("endpoint", "notebook")
+"""Kinds of jobs whose program runs before its start has succeeded: until it answers."""
 
 # Commands.
 
@@ -104,8 +110,51 @@ def decide_acknowledge(command: AcknowledgeCommand, world: World) -> list[Change
         executor=command.executor,
         runner=command.runner,
         at_us=command.at_us,
+        free_us=_free_us(lease, command.at_us, world) if command.command == START else None,
     )
     return [Change(lease_stream(command.lease_id), fact)]
+
+
+def _free_us(lease: Lease, at_us: int, world: World) -> int | None:
+    """How much of the start is free, by the tariff of the lease and the renter's failed starts."""
+    reserved = lease.reserved
+    assert reserved is not None
+    rule = tariff_version(world, reserved.tariff_version).free_start
+    return free_us(rule, world.state(starts_stream(reserved.account_id)), at_us)
+
+
+def failed_start(lease: Lease, closed: LeaseClosed, world: World) -> list[Change]:
+    """What is remembered of a start that failed; `lease` as it stood when it was closed."""
+    reserved, taken_up, opened, ended = (
+        lease.reserved,
+        lease.work.started,
+        lease.opened,
+        lease.work.ended,
+    )
+    if reserved is None or taken_up is None:
+        return []
+    job = existing_job(world, reserved.job_id)
+    is_exit_0 = ended is not None and ended.outcome == EXITED and ended.exit_code == 0
+    start = Start(
+        taken_up_us=taken_up.at_us,
+        free_us=taken_up.free_us,
+        ready_us=None if opened is None else opened.opened_at_us,
+        closed_us=closed.closed_at_us,
+        paid_us=0 if opened is None else lease.ran_us(closed.closed_at_us),
+        code=closed.code,
+        is_short_work=job.kind not in ENDPOINTS and is_exit_0,
+    )
+    if not start.has_failed:
+        return []
+    fact = StartFailed(
+        account_id=reserved.account_id,
+        lease_id=reserved.lease_id,
+        node_id=reserved.node_id,
+        free_us=start.was_free_us,
+        paid_us=start.paid_us,
+        at_us=closed.at_us,
+    )
+    return [Change(starts_stream(reserved.account_id), fact)]
 
 
 def _known_start(lease: Lease, command: AcknowledgeCommand) -> bool:

@@ -351,6 +351,22 @@ def _recomputed_rooms(fact: MatchDecided) -> Recomputed:
     return Recomputed(order, order[1], deciding, tuple(differences))
 
 
+def lost_by(fact: MatchDecided, node_id: str) -> tuple[str, Candidate]:
+    """What told the winner of a match first from another of its candidates, and the winner."""
+    found = (one for one in fact.candidates if one.node_id == fact.node_id)
+    winner = next(found, fact.candidates[0])
+    mine = next(one for one in fact.candidates if one.node_id == node_id)
+    if fact.pricing is not None and fact.rule in (PICKED, fact.pricing):
+        tie = mine.price_per_gpu_hour == winner.price_per_gpu_hour
+        return "renter" if fact.rule == PICKED else "arrival" if tie else "price", winner
+    if fact.rule == DISPLACED:
+        return "arrival" if mine.paused_bid == winner.paused_bid else "paused_bid", winner
+    rule = RULES["best_score"] if fact.rule.startswith("best_score") else RULE
+    reason = _deciding(rule, (winner, mine))
+    assert reason is not None, (fact, node_id)
+    return reason, winner
+
+
 def _deciding(rule: str, candidates: Sequence[Candidate]) -> str | None:
     if len(candidates) < 2:
         return None

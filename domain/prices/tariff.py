@@ -81,6 +81,16 @@ class SlaClass:
     tiers: tuple[SlaTier, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class FreeStart:
+    """What of a start is free (`domain/lease/free_start.py`): so long at most, and nothing once an
+    account has had so many failed starts in an hour.
+    """
+
+    at_most_us: int
+    failed_per_hour: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TariffPublished:
     """Stream `tariff:network`; versions count from 1. Without `split`: the provider's share, then
@@ -101,6 +111,7 @@ class TariffPublished:
     meters: tuple[MeterRate, ...]
     sla: tuple[SlaClass, ...]
     notice_us: int  # how long before its start the next version is published
+    free_start: FreeStart | None  # None: all time before a program's start succeeded is free
 
 
 # Commands.
@@ -124,6 +135,7 @@ class PublishTariff:
     meters: tuple[MeterRate, ...] = ()
     sla: tuple[SlaClass, ...] = ()
     notice_us: int = 0
+    free_start: FreeStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +152,7 @@ class Terms:
     meters: tuple[MeterRate, ...] = ()
     sla: tuple[SlaClass, ...] = ()
     notice_us: int = 0
+    free_start: FreeStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +198,12 @@ RESOURCES = (
 for a GB on a disk or a volume by 30 days, 0.01 for a GB that is moved. Our own numbers: the
 published regimes name none.
 """
+FREE_START = FreeStart(at_most_us=60_000_000, failed_per_hour=2)
+"""A minute is free, until two starts of an account have failed in an hour. Of a new market, too."""
 MARKETPLACE = replace(
     CLOUDBENDER,
     meters=RESOURCES,
+    free_start=FREE_START,
     sla=(
         SlaClass("standard", (SlaTier(990_000, 100_000), SlaTier(950_000, 300_000))),
         SlaClass("assured", (SlaTier(999_000, 100_000), SlaTier(990_000, 300_000))),
@@ -234,6 +250,9 @@ def publish(
     )
 
 
+FREE_START_US_MAX = 600_000_000
+"""No more of a start is free than a node has to be ready."""
+FAILED_STARTS_MAX = 100
 NOTICE_US_MAX = 366 * 86_400_000_000
 ROWS_MAX = 32
 """Rows of any one kind in a tariff."""
@@ -324,6 +343,7 @@ def decide_publish(command: PublishTariff, world: World) -> list[Change]:
     _check_split(fact)
     _check_meters(fact.meters)
     _check_sla(fact.sla)
+    _check_free_start(fact.free_start)
     profit_bound.require_tariff(fact, world)
     return [Change(NETWORK, fact)]
 
@@ -397,6 +417,17 @@ def _check_split(fact: TariffPublished) -> None:
         raise Refused(
             PartiesReason.SHARE_OUT_OF_RANGE, provider_share_ppm=provider_ppm, burn_share_ppm=0
         )
+
+
+def _check_free_start(row: FreeStart | None) -> None:
+    if row is None:
+        return
+    bounds = {"at_most_us": FREE_START_US_MAX, "failed_per_hour": FAILED_STARTS_MAX}
+    for name, most in bounds.items():
+        if not 0 <= getattr(row, name) <= most:
+            raise Refused(
+                PartiesReason.COUNT_OUT_OF_RANGE, field=f"free_start.{name}", at_most=most
+            )
 
 
 def _check_meters(rows: tuple[MeterRate, ...]) -> None:

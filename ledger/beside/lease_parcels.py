@@ -151,6 +151,12 @@ def pieces(connection: Connection, lease_id: str, wanted: Collection[str]) -> di
     return {bytes(key).hex(): bytes(body) for key, body in rows}
 
 
+def delete_results(connection: Connection, lease_id: str) -> bool:
+    """Delete what a lease left, its list and every piece; whether there was something."""
+    deleted = connection.execute("DELETE FROM lease_result WHERE lease_id = %s", (lease_id,))
+    return deleted.rowcount == 1
+
+
 def forget(connection: Connection, now_us: int) -> int:
     """Delete results that came a day ago or before; of how many leases."""
     return connection.execute(_FORGET, (now_us - KEPT_US, FORGOTTEN_MAX)).rowcount

@@ -23,10 +23,13 @@ FINAL = (400, 401, 403, 404, 409, 413, 422)
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the server said to a call: its status, and the code of a problem."""
+    """What the server said to a call: its status, the code of a problem, and of a start that was
+    taken up how much of it is free (None: no bound).
+    """
 
     status: int
     code: str = ""
+    free_us: int | None = None
 
     @property
     def is_done(self) -> bool:
@@ -160,4 +163,10 @@ class ExecutorClient:
         except ValueError:
             document = {}
         found = document if isinstance(document, dict) else {}
-        return Said(answer.status, printable(str(found.get("code", ""))[:100])), found
+        free_us = found.get("free_start_us")
+        said = Said(
+            answer.status,
+            printable(str(found.get("code", ""))[:100]),
+            free_us if type(free_us) is int else None,
+        )
+        return said, found

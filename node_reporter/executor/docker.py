@@ -14,10 +14,11 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from node_reporter.executor import launch, nameless
 from node_reporter.executor.runner import Grant, NotStarted, RunnerUnusable, Using
-from node_reporter.executor.sandbox import close_outputs
+from node_reporter.executor.sandbox import JobUser, close_outputs
 from node_reporter.executor.usage import groups_of
 
 CHECK_SECONDS_MAX = 10
@@ -28,11 +29,11 @@ CLIENTS_OWN = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",
 """Variables the docker client needs itself; an image brings its own PATH."""
 
 
-def arguments(docker: str, grant: Grant) -> list[str]:
-    """`docker run` for a grant."""
+def arguments(docker: str, grant: Grant, user: JobUser | None = None) -> list[str]:
+    """`docker run` for a grant, as the user whose the folders of jobs are."""
     argv = [docker, "run", "--rm", "--init", "--name", name_of(grant.lease_id)]
     argv += ["--label", f"{LABEL}={grant.lease_id}", "--pull", "missing", "--log-driver", "none"]
-    argv += ["--network", "bridge" if grant.network else "none", *_confined(grant)]
+    argv += ["--network", "bridge" if grant.network else "none", *_confined(grant, user)]
     argv += ["--volume", f"{grant.folder / 'work'}:/work", "--workdir", "/work"]
     if grant.network and grant.port is not None:
         argv += ["--publish", f"{grant.port}:{grant.port}"]
@@ -47,35 +48,35 @@ def arguments(docker: str, grant: Grant) -> list[str]:
     for variable in sorted(grant.environment.keys() - set(CLIENTS_OWN)):
         argv += ["--env", variable]
     if grant.variables:
-        argv += ["--env-file", str(variables_file(grant))]
+        argv += ["--env-file", "/dev/stdin"]
     assert grant.image is not None
     return [*argv, "--", grant.image, *grant.command]
 
 
-def variables_file(grant: Grant) -> Path:
-    """Where the client reads the renter's variables, which are not in its own environment: there
-    LD_PRELOAD would run a renter's code outside of the container.
+def _told_variables(variables: Mapping[str, str]) -> IO[bytes] | None:
+    """What the client reads on its standard input: the renter's variables, in a file of memory that
+    has no name. Some of them are secrets, which no disk keeps; and they are not in the client's own
+    environment, where LD_PRELOAD would run a renter's code outside of the container.
+
+    Raises NotStarted: a value of several lines has no form in such a file.
     """
-    return grant.folder / "variables"
-
-
-def _write_variables(grant: Grant) -> None:
-    """Raises NotStarted: a value of several lines has no form in such a file."""
-    if any("\n" in value for value in grant.variables.values()):
+    if not variables:
+        return None
+    if any("\n" in value or "\r" in value for value in variables.values()):
         raise NotStarted("a variable of several lines cannot be given to a container")
-    handle = os.open(
-        variables_file(grant), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
-    )
-    with os.fdopen(handle, "w", encoding="utf-8") as told:
-        told.writelines(f"{name}={value}\n" for name, value in grant.variables.items())
+    told = os.fdopen(os.memfd_create("variables"), "w+b")
+    told.writelines(f"{name}={value}\n".encode() for name, value in variables.items())
+    told.seek(0)
+    return told
 
 
-def _confined(grant: Grant) -> list[str]:
+def _confined(grant: Grant, user: JobUser | None) -> list[str]:
     """What the container may not do, and the limits of what it may."""
+    uid, gid = (os.getuid(), os.getgid()) if user is None else (user.uid, user.gid)
     limits = grant.limits
     memory = str(limits.memory_bytes)
     argv = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
-    argv += ["--user", f"{os.getuid() or 65_534}:{os.getgid() or 65_534}"]
+    argv += ["--user", f"{uid or 65_534}:{gid or 65_534}"]
     argv += ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes)]
     argv += ["--ulimit", f"nofile={limits.open_files}"]
     argv += ["--ulimit", f"fsize={limits.folder_bytes}", "--ulimit", "core=0"]
@@ -190,8 +191,11 @@ class DockerRunner:
 
     name = "docker"
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        """`environment`: of the docker client: where its server is, and nothing else."""
+    def __init__(self, environment: Mapping[str, str], user: JobUser | None = None) -> None:
+        """`environment`: of the docker client: where its server is, and nothing else. `user`: of
+        jobs; None: ours.
+        """
+        self._user = user
         self._environment = {name: environment[name] for name in CLIENTS_OWN if name in environment}
 
     def takes(self, image: str | None) -> bool:
@@ -240,14 +244,13 @@ class DockerRunner:
         assert grant.image is not None
         words = [docker, "image", "inspect", "--format", "{{.Id}}", "--", grant.image]
         is_pulled = _asked(words, self._environment) is None
-        if grant.variables:
-            _write_variables(grant)
+        told = _told_variables(grant.variables)
         # The client passes on variables that are named; its own come last, so none is replaced.
         environment = {**grant.environment, **self._environment}
         try:
             process = subprocess.Popen(  # noqa: S603
-                arguments(docker, grant),
-                stdin=subprocess.DEVNULL,
+                arguments(docker, grant, self._user),
+                stdin=subprocess.DEVNULL if told is None else told,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=environment,
@@ -255,6 +258,9 @@ class DockerRunner:
             )
         except OSError as error:
             raise NotStarted(str(error)) from error
+        finally:
+            if told is not None:
+                told.close()
         return DockerRun(
             docker, name_of(grant.lease_id), process, grant.image, grant.folder, is_pulled
         )

@@ -3,7 +3,9 @@
     told to start -> hash checked -> acknowledged -> files fetched -> started -> ready -> ended
     lease over    -> told to stop -> every process of it ended -> acknowledged
 
-Billing starts with `ready`: nothing before it is paid. A program of its own beside the reporter,
+Billing starts with `ready`, said when the program's start has succeeded and when the time that the
+server gives a start for nothing is over: nothing before it is paid. What could not be begun after
+that ends as `not_started`, and is not paid either. A program of its own beside the reporter,
 with a key that opens nothing else. One step asks the server once and looks at every job once;
 nothing waits for a job or for the server; files travel in threads of their own. When the server
 is away, jobs go on until their lease's funds or term end, by this machine's clock, and no longer.
@@ -32,7 +34,13 @@ from node_reporter.executor.datastores import Datastores
 from node_reporter.executor.gpu_files import DeviceFiles
 from node_reporter.executor.job_log import JobLog
 from node_reporter.executor.nameless import BLOCK_BYTES
-from node_reporter.executor.parcels.bringing import Bringing, Brought, left_behind
+from node_reporter.executor.parcels.bringing import (
+    HURRIED_SECONDS_MAX,
+    SECRETS_SECONDS_MAX,
+    Bringing,
+    Brought,
+    left_behind,
+)
 from node_reporter.executor.parcels.returning import Returning
 from node_reporter.executor.reserved_names import ReservedNames
 from node_reporter.executor.runner import Bound, Grant, Limits, NotStarted, Run, Runner
@@ -101,7 +109,9 @@ class Job:
     folder: Path | None = None
     port: int | None = None
     token: str = ""
+    paid_from_us: int | None = None  # monotonic: `ready` is said by then; None: no bound
     is_ready: bool = False
+    has_answered: bool = False  # its endpoint, ever: until then it starts, and is not unwell
     is_well: bool | None = None  # whether its endpoint answers; None: not told yet
     looked_us: int = 0  # when that was last seen
     is_told: bool = False  # its end
@@ -326,6 +336,8 @@ class Executor:
                 self._refused.add(start.lease_id)
             return
         job = self.jobs[start.lease_id] = Job(start, runner)
+        if said.free_us is not None:
+            job.paid_from_us = self._clock.now().mono_us + said.free_us
         if start.workspace is None:
             self._begin_or_decline(job)
             return
@@ -337,6 +349,7 @@ class Executor:
             self._allowed.limits,
             self._user,
             self._settings.sealing_key,
+            HURRIED_SECONDS_MAX if said.free_us == 0 else SECRETS_SECONDS_MAX,
         )
         job.bringing.start()
 
@@ -349,7 +362,7 @@ class Executor:
         if job.brought is None or is_stopped:
             self._clean(job)
             if not is_stopped:
-                self._decline(job.start, f"its files did not come: {job.bringing.error}")
+                self._give_back(job, f"its files did not come: {job.bringing.error}")
             return
         job.bringing = None
         self._begin_or_decline(job)
@@ -359,7 +372,19 @@ class Executor:
             self._begin(job)
         except (NotStarted, OSError) as error:
             self._clean(job)
-            self._decline(job.start, f"could not be started: {error}")
+            self._give_back(job, f"could not be started: {error}")
+
+    def _give_back(self, job: Job, why: str) -> None:
+        """The lease ends and nothing of it is paid, whether or not `ready` was said for it."""
+        if not job.is_ready:
+            self._decline(job.start, why)
+            return
+        self._tell(f"{job.start.lease_id} not started: {why}")
+        note = f"not started, and not charged: {printable(why)}\n".encode()
+        body = {"executor": self._settings.executor, "outcome": "not_started", "exit_code": None}
+        with suppress(Unreachable):
+            self._client.send_log(job.start.lease_id, 0, [("note", note)], 0)
+            self._client.tell(job.start.lease_id, "ended", body)
 
     def _runner_for(self, start: Start) -> tuple[str, Runner | None]:
         if not start.is_what_was_asked:
@@ -376,9 +401,7 @@ class Executor:
         if job.brought is not None:
             (job.folder / "work").rmdir()
             job.brought.folder.rename(job.folder / "work")
-        if start.kind in ENDPOINT_KINDS and self._allowed.network:
-            job.port = start.reserved.port if start.reserved else self._free_port()
-            job.token = secrets.token_urlsafe(24)
+        self._take_port(job)
         granted, missing = self._settings.granted(start.account_id, start.env_refs)
         if start.image is None:
             job.group = _group(start.lease_id, self._allowed.limits)
@@ -424,6 +447,12 @@ class Executor:
         if job.port is not None:
             told |= {"TALLYSTICK_PORT": str(job.port), "TALLYSTICK_TOKEN": job.token}
         return {**told, **share_variables(job.start)}
+
+    def _take_port(self, job: Job) -> None:
+        """Where an endpoint is reached; its renter is told with `ready`. Raises NotStarted."""
+        if job.port is None and job.start.kind in ENDPOINT_KINDS and self._allowed.network:
+            job.port = job.start.reserved.port if job.start.reserved else self._free_port()
+            job.token = secrets.token_urlsafe(24)
 
     def _free_port(self) -> int:
         """Raises NotStarted."""
@@ -472,6 +501,7 @@ class Executor:
 
     def _look_at(self, job: Job) -> None:
         if job.bringing is not None:
+            self._say_ready_if_due(job)
             self._await_files(job)
             return
         if job.run is not None and not job.is_over:
@@ -560,9 +590,32 @@ class Executor:
             self._tell(f"{job.start.lease_id}: {wrong}")
             job.log.note(wrong)
 
+    def _say_ready_if_due(self, job: Job) -> None:
+        """The renter's folder is still under way, and the time is over that costs nothing. No
+        secret can come after it.
+        """
+        assert job.bringing is not None
+        if job.is_ready or job.bringing.awaits_secrets or not self._is_paid(job):
+            return
+        with suppress(Unreachable, NotStarted):  # without a port it is given back when it begins
+            self._take_port(job)
+            self._say_ready(job)
+
+    def _is_paid(self, job: Job) -> bool:
+        """Whether the time is over that a start is given for nothing: or a program that never
+        answers would use the device free of charge until the start's timeout.
+        """
+        return job.paid_from_us is not None and self._clock.now().mono_us >= job.paid_from_us
+
     def _may_be_used(self, job: Job) -> bool:
-        """An endpoint is ready when it answers, and billing starts then; other work at once."""
-        return job.port is None or job.is_over or answers(job.port)
+        """An endpoint is ready when it answers, a container when it runs, other work at once."""
+        if job.is_over or self._is_paid(job):
+            return True
+        assert job.run is not None
+        if job.port is None:
+            return job.run.pid is not None
+        job.has_answered = answers(job.port)
+        return job.has_answered
 
     def _watch_endpoint(self, job: Job) -> None:
         """Tell the server whether an endpoint answers, soon after it ceases to and all along.
@@ -574,6 +627,10 @@ class Executor:
         if job.port is None or not job.is_ready or job.is_over or now_us < due_us:
             return
         is_well = answers(job.port)
+        job.has_answered = job.has_answered or is_well
+        if not job.has_answered:
+            job.looked_us = now_us
+            return
         detail = "" if is_well else f"port {job.port} does not answer"
         self._client.tell(job.start.lease_id, "health", {"well": is_well, "detail": detail})
         job.is_well, job.looked_us = is_well, now_us
@@ -591,8 +648,10 @@ class Executor:
             # The lease is over, or is not ours any more: nothing of it may run on.
             self._tell(f"{job.start.lease_id} may not begin: {said.code}")
             job.is_told = True
-            assert job.run is not None
-            job.run.end()
+            if job.bringing is not None:
+                job.bringing.ask_to_stop()
+            if job.run is not None:
+                job.run.end()
         job.is_ready = said.is_final
 
     def _send_log(self, job: Job) -> bool:

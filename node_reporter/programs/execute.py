@@ -228,7 +228,7 @@ def usable(
     from node_reporter.executor.sandbox import SandboxRunner, TrustedRunner
 
     folder.jobs.mkdir(mode=0o711, exist_ok=True)
-    wanted: list[Runner] = [DockerRunner(os.environ)]
+    wanted: list[Runner] = [DockerRunner(os.environ, user)]
     if options.trusted:
         wanted.insert(0, TrustedRunner(user))
     else:

@@ -6,6 +6,7 @@ belong to is with the leases. `running` work is acknowledged, not ended and not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from projections import read
@@ -16,7 +17,8 @@ _TABLES = """
         lease_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C" NOT NULL,
         executor text, runner text, workload_sha256 text, acknowledged_at_us bigint,
         credentials text, outcome text, exit_code int, ended_at_us bigint,
-        closed_at_us bigint, close_code int, stopped_at_us bigint, position bigint NOT NULL
+        opened_at_us bigint, closed_at_us bigint, close_code int, stopped_at_us bigint,
+        position bigint NOT NULL
     ) WITH (fillfactor = 70);
 """
 
@@ -49,6 +51,12 @@ _RULES = (
             ended_at_us = f.at_us FROM facts f WHERE w.lease_id = f.lease_id""",
     ),
     Rule(
+        ("lease.opened.v1",),
+        "lease_id text, opened_at_us bigint",
+        """UPDATE own.work w SET opened_at_us = f.opened_at_us
+        FROM facts f WHERE w.lease_id = f.lease_id""",
+    ),
+    Rule(
         ("lease.closed.v1",),
         "lease_id text, closed_at_us bigint, code int",
         """UPDATE own.work w SET closed_at_us = f.closed_at_us, close_code = f.code
@@ -79,6 +87,7 @@ class WorkRow:
     outcome: str | None
     exit_code: int | None
     ended_at_us: int | None
+    opened_at_us: int | None
     closed_at_us: int | None
     close_code: int | None
     stopped_at_us: int | None
@@ -89,6 +98,13 @@ def read_work(connection: Connection, lease_id: str) -> WorkRow | None:
     """The work of a lease; None: its node has not answered."""
     sql = "SELECT * FROM proj_work.work WHERE lease_id = %(id)s"
     return read.one(connection, WorkRow, sql, id=lease_id)
+
+
+def read_free_starts(connection: Connection, lease_ids: Sequence[str]) -> dict[str, int]:
+    """Of those of these leases that were billed, the time of their start before that."""
+    sql = """SELECT lease_id, greatest(0, opened_at_us - acknowledged_at_us) FROM proj_work.work
+        WHERE lease_id = ANY(%s) AND acknowledged_at_us IS NOT NULL AND opened_at_us IS NOT NULL"""
+    return dict(connection.execute(sql, (list(lease_ids),)).fetchall())
 
 
 def read_on_node(connection: Connection, node_id: str, limit: int) -> list[WorkRow]:

@@ -2,4 +2,4 @@
 the nodes that fit a need come out.
 """
 
-__all__ = ("bids", "columns", "feed", "match", "registry", "unmatched")
+__all__ = ("bids", "columns", "contests", "feed", "match", "registry", "unmatched")

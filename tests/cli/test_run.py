@@ -37,10 +37,12 @@ from cli.running.folder import scan
 from cli.terminal import InputUnusable
 from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.docker import DockerRunner
 from node_reporter.executor.executor import Allowed, Executor
 from node_reporter.executor.runner import Limits
 from node_reporter.executor.sandbox import job_user
 from node_reporter.executor.state import ExecutorFolder, load
+from node_reporter.executor.volume_store import FolderStore
 from node_reporter.programs.execute import ask_key, signed_sealing
 from node_reporter.reports import joining
 from node_reporter.reports.client import HttpTransport
@@ -161,6 +163,8 @@ def pool(
     _, owner_key = server.account()
     server.run("account", "deposit", renter_id, "25", "--reference", "one")
     node_id, node_key = _joined(server, owner_key)
+    store = tmp_path / "store"
+    store.mkdir(mode=0o711)
     on, folder = ground(tmp_path), ExecutorFolder(tmp_path / "state" / "tallystick-executor")
     transport = HttpTransport(server.url)
     sealing_key = PrivateKey.generate()
@@ -175,10 +179,11 @@ def pool(
     executor = Executor(
         settings,
         ExecutorClient(node_id, settings.executor_key, transport),
-        [on.runner],
+        [on.runner, DockerRunner(os.environ, job_user(None))],
         on.jobs,
         SystemClock(),
         user=job_user(None),
+        volumes=FolderStore(store, job_user(None)),
         allowed=Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
         apart=partial(
             ExecutorClient.apart, node_id, settings.executor_key, partial(HttpTransport, server.url)
@@ -473,6 +478,14 @@ def test_b2_a_second_renter_waits_for_the_gpu_and_is_told_when_it_is_free(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cli_run, "BUSY_SECONDS", 0.2)
+    asked: list[str] = []
+    opened = cli_run._opened
+
+    def tried(body: Any, key: str, client: Client) -> Any:
+        asked.append(key)
+        return opened(body, key, client)
+
+    monkeypatch.setattr(cli_run, "_opened", tried)
     pool.start()
     with Client(pool.server.url, pool.renter_key) as renter:
         price: Any = {"asset": "CREDIT", "units": "2000000"}
@@ -493,6 +506,7 @@ def test_b2_a_second_renter_waits_for_the_gpu_and_is_told_when_it_is_free(
         closer.join()
     assert ran.code == 0, ran.err
     assert ran.err.count("waiting for a GPU: All matching GPUs") == 1, "said once"
+    assert len(asked) == 3, "one try, one more when it is free, and none kept for each look between"
 
 
 def test_a5_a_program_that_the_node_does_not_have_is_named_with_what_would_help(

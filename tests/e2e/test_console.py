@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 from collections.abc import Generator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -283,22 +285,25 @@ def test_the_operators_page_is_told_of_changes_while_it_is_open(market: Market, 
 
 
 @pytest.fixture(scope="module")
-def sound() -> set[tuple[str, int, str]]:
-    """Outlines of pages in which axe-core has found nothing, for all roles."""
-    return set()
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Outlines of pages in which axe-core has found nothing, for all roles and all workers."""
+    run = tmp_path_factory.getbasetemp()
+    found = (run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "sound"
+    found.mkdir(exist_ok=True)
+    return found
 
 
 @needs_axe
 @pytest.mark.parametrize("role", ["", *ROLES])
 def test_every_link_of_every_page_leads_on_and_every_page_is_sound(
-    market: Market, page: Page, sound: set[tuple[str, int, str]], role: str
+    market: Market, page: Page, sound: Path, role: str
 ) -> None:
     with overheard(page) as complaints:
         if role:
             sign_in(page, market.address, market.keys[role])
         else:
             page.goto(f"http://{market.address}/")
-        found = Crawl(page, leave=REFERENCE if role else frozenset(), sound=sound).run()
+        found = Crawl(page, sound, leave=REFERENCE if role else frozenset()).run()
     assert found.wrong == [], "\n".join(found.wrong)
     assert complaints == []
     assert {"/", "/epochs", "/epochs/*", *(REFERENCE if not role else ["/docs"])} <= set(

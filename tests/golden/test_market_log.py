@@ -41,6 +41,11 @@ HEADS = (
         "65dfa8bd30c1584ac2c95964c9f6b3fe2c928049df3bdb695a86d151436ba0c0",
         "65525370200a4a529923e85809f96db85821e2e454aff61688f8cfb6f9d91f99",
     ),
+    (
+        477,
+        "f96247785903a3587cc25576e3e5355e420017631fb2c3a58d0928abc1869638",
+        "cee9862cd6583a94950cc2d2b7b777a98d9f240981e0a37c555fa439b43897af",
+    ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
 only ever added, and the last one covers every line.

@@ -260,6 +260,7 @@ def _founding() -> Iterator[Told]:
             meters=(),
             sla=(),
             notice_us=0,
+            free_start=None,
         ),
     )
 
@@ -1147,6 +1148,7 @@ def _acknowledged(
         executor="e0" * 8,
         runner="process",
         at_us=at,
+        free_us=60_000_000 if command == "start" else None,
     )
 
 

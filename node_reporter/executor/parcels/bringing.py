@@ -35,6 +35,8 @@ WANTED_MAX = 256
 TRIES_MAX = 30
 PAUSE_SECONDS = 1.0
 SECRETS_SECONDS_MAX = 60
+HURRIED_SECONDS_MAX = 10
+"""How long secrets are waited for where no time of the start is free."""
 INCOMING = ".incoming-"
 
 
@@ -71,6 +73,8 @@ class Bringing:
     limits: Limits
     user: JobUser | None
     sealing_key: bytes | None
+    secrets_s: int = SECRETS_SECONDS_MAX
+    awaits_secrets: bool = True  # the renter may still send some, or it is not known yet
     is_done: bool = False
     brought: Brought | None = None
     error: str = "the fetch broke off"
@@ -113,6 +117,9 @@ class Bringing:
     def _bring(self, source: Source) -> Brought:
         told, workspace = self._told(source)
         self._check_room(workspace)
+        # First: the server takes them until billing starts, which may be before the files are here.
+        sealed, notes = self._secrets(source, told, workspace)
+        self.awaits_secrets = False
         remove_folder(self.folder)
         self.folder.mkdir(mode=0o700)
         make_files(self.folder, workspace.files)
@@ -124,7 +131,6 @@ class Bringing:
                     for path, offset in places.pop(key):
                         _write(self.folder / path, offset, body)
             wanted = [key for key in wanted if key in places]
-        sealed, notes = self._secrets(source, told, workspace)
         if self.user is not None:
             give(self.folder, self.user)
         variables = {**dict(workspace.environment), **sealed}
@@ -164,7 +170,7 @@ class Bringing:
             return {}, ()
         if self.sealing_key is None:
             raise NotStarted("this node has no key for secrets: enroll again")
-        ends = time.monotonic() + SECRETS_SECONDS_MAX
+        ends = time.monotonic() + self.secrets_s
         while told.get("sealed") is None:
             if time.monotonic() >= ends:
                 names = ", ".join(workspace.secrets)

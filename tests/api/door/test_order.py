@@ -6,6 +6,7 @@ pages of order=desc joined == the list of order=asc, reversed
 from __future__ import annotations
 
 import inspect
+import json
 import pkgutil
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import projections
+from api.openapi.write import DOCUMENT
 from projections.read import OLDEST, Way, newest_first
 from tests.scenes.server import Scene
 
@@ -118,3 +120,74 @@ def test_since_leaves_out_what_was_recorded_before(shared: Scene) -> None:
         found = _pages(shared, "/v1/jobs", 1, order=order, since=event["recorded_at"])
         assert [one["job_id"] for one in found] == [made["job_id"]]
     assert _pages(shared, "/v1/jobs", 1, order="desc", since="2099-01-01T00:00:00Z") == []
+
+
+ONE_ORDER = {
+    "sums by group, which no moment orders": (
+        "list_usage_summary",
+        "list_usage_breakdown",
+        "list_utilisation",
+        "list_resource_use",
+        "list_earnings",
+        "list_epoch_rewards",
+        "list_wash_signals",
+        "list_renter_signals",
+        "list_region_days",
+        "list_region_shares",
+        "list_device_fees",
+        "read_statement",
+    ),
+    "the order is the answer: by price, by turn, by name": (
+        "search_offers",
+        "list_pool_queue",
+        "list_budgets",
+    ),
+    "the newest first, always": (
+        "list_unmatched_requests",
+        "list_node_evidence",
+        "list_provider_evidence",
+        "list_pool_heads",
+    ),
+    "one thing's parts, from its beginning to its end": (
+        "list_lease_steps",
+        "list_resource_charges",
+        "list_resource_rows",
+        "list_statement_line_reports",
+    ),
+}
+"""Lists without a direction, by why."""
+BY_NUMBER = {
+    "list_price_snapshots",
+    "list_device_config_revisions",
+    "list_node_hours",
+    "list_epochs",
+    "list_policies",
+    "list_job_parts",
+    "list_journal",
+    "read_account_statement",
+    "list_events",
+}
+"""Lists by a number that is no moment of recording, or that name their time otherwise: `order`."""
+
+
+def test_every_list_of_the_document_takes_order_and_since_or_stands_here_with_its_reason() -> None:
+    document = json.loads(DOCUMENT.read_text(encoding="utf-8"))
+    named = document["components"].get("parameters", {})
+    seen: set[str] = set()
+    for methods in document["paths"].values():
+        operation = methods.get("get", {})
+        told = [
+            named[one["$ref"].split("/")[-1]] if "$ref" in one else one
+            for one in operation.get("parameters", ())
+        ]
+        names = {one["name"] for one in told}
+        if "cursor" not in names:
+            continue
+        name = operation["operationId"]
+        wanted = {"order"} if name in BY_NUMBER else {"order", "since"}
+        if any(name in lists for lists in ONE_ORDER.values()):
+            wanted = set()
+        seen.add(name)
+        assert names & {"order", "since"} == wanted, (name, "which of both it takes, and why")
+    assert len(seen) > 60
+    assert seen >= BY_NUMBER.union(*ONE_ORDER.values()), "a reason for a list that is not there"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from api.metering import unbilled
 from domain.duration import HOUR_US, MINUTE_US
 from tests.api.corrections.test_countersign import added, half
 from tests.scenes.server import Scene
@@ -151,6 +154,25 @@ def test_what_has_run_since_the_last_accrual_is_what_the_next_one_charges(scene:
         "leases": [],
         "leases_left_out": 0,
     }
+
+
+def test_every_running_lease_is_in_the_sum_however_many_are_read_at_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hundred were, and the bill of a renter with more of them said too little."""
+    leases = [scene.running() for _ in range(2)]
+    run(scene, *leases, minutes=7)
+    whole = scene.renter.read(_path(scene))["unbilled_estimate"]
+    listed = scene.renter.read("/v1/leases")["data"]
+    monkeypatch.setattr(unbilled, "AT_ONCE", 1)
+    monkeypatch.setattr(unbilled, "LISTED_MAX", 1)
+    parted = scene.renter.read(_path(scene))["unbilled_estimate"]
+    assert parted["charge"] == whole["charge"] == {"asset": "CREDIT", "units": str(2 * 233_333)}
+    assert (parted["leases"], parted["leases_left_out"]) == (whole["leases"][:1], 0)
+    assert scene.renter.read("/v1/leases")["data"] == listed
+    assert all("estimate" in one for one in listed)
+    monkeypatch.setattr(unbilled, "SUMMED_MAX", 1)
+    assert scene.renter.read(_path(scene))["unbilled_estimate"]["leases_left_out"] == 1
 
 
 def test_usage_is_matched_unconfirmed_or_contested_and_disputed_usage_is_told(scene: Scene) -> None:

@@ -179,6 +179,29 @@ def test_results_are_read_by_the_renter_alone(scene: Scene) -> None:
     assert not scene.renter.read(mine)["is_listed"]
 
 
+def test_a_renter_deletes_results_early_and_alone_and_their_room_is_free(scene: Scene) -> None:
+    digest = sent(scene.renter, a=b"one")
+    lease = scene.lease(job=job_with(scene, digest))
+    executor, at = executor_of(scene, scene.provider), path_of(scene, lease)
+    mine = f"/v1/leases/{lease['lease_id']}/results"
+    begin(scene, executor, lease, digest)
+    executor.post(f"{at}/results", {"files": form(model=b"weights")})
+    executor.post(f"{at}/results/pieces", {"data": [text_of(b"weights")]})
+    for other in (scene.owner, scene.stranger):
+        assert other.post(f"{mine}/delete", {}).status_code == 404
+    assert executor.post(f"{mine}/delete", {}).status_code in (403, 404)
+    assert scene.renter.read(mine)["is_listed"]
+    assert scene.renter.post(f"{mine}/delete", {}).json()["is_deleted"]
+    assert not scene.renter.read(mine)["is_listed"]
+    with scene.service.connection() as connection:
+        for table in ("lease_result", "lease_result_piece"):
+            (left,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone() or (1,)
+            assert left == 0
+    assert not scene.renter.post(f"{mine}/delete", {}).json()["is_deleted"], "twice is once"
+    late = executor.post(f"{at}/results/pieces", {"data": [text_of(b"weights")]})
+    assert late.json()["kept"] == 0, "what still comes is not kept"
+
+
 def test_what_is_too_large_or_out_of_form_is_refused_with_the_rule(scene: Scene) -> None:
     size = 101 * 1_048_576
     hashes = [f"{n:064x}" for n in range(rules.count_of_pieces(size))]

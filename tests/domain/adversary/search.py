@@ -98,6 +98,7 @@ def terms_of(
         meters=(MeterRate(METER, credit(1), 1), MeterRate(VOLUME, credit(1_000_000), 3_600)),
         sla=sla,
         notice_us=0,
+        free_start=None,
     )
     weights = (Rated("burned", PPM), Rated("cash", PPM))
     policy = replace(

@@ -169,6 +169,7 @@ def test_an_offer_below_the_usage_fee_of_a_later_tariff_takes_no_new_leases() ->
         meters=(),
         sla=(),
         notice_us=0,
+        free_start=None,
     )
     asked = scene().given((Stream("tariff", "network"), dearer)).after(job()).after(request())
     asked.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH, usage_fee=2_780_001)

@@ -92,6 +92,7 @@ def tariff(**changes: object) -> tuple[Stream[Any], TariffPublished]:
         "meters": (),
         "sla": (),
         "notice_us": 0,
+        "free_start": None,
         **changes,
     }
     return Stream("tariff", "network"), TariffPublished(**plain)  # type: ignore[arg-type]

@@ -113,6 +113,7 @@ def test_the_start_of_a_lease_is_acknowledged_with_the_hash_of_its_job() -> None
                 workload_sha256=command.workload_sha256,
                 runner="process",
                 at_us=command.at_us,
+                free_us=None,
             ),
         )
     )

@@ -87,6 +87,7 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
                     meters=(),
                     sla=(),
                     notice_us=0,
+                    free_start=None,
                 ),
             ),
             (

@@ -160,6 +160,7 @@ tariff = TariffPublished(
     meters=(),
     sla=(),
     notice_us=0,
+    free_start=None,
 )
 
 with_account = Scene().given((ALICE_STREAM, opened), (ALICE_STREAM, owned))

@@ -16,6 +16,7 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -120,13 +121,14 @@ class Crawl:
     """What was seen: `pages` by their kind with the address of the first, `wrong` in sentences.
 
     Links to a kind of page in `leave` are clicked, and the page is not looked at: another crawl
-    does it. `sound` are outlines in which axe-core has found nothing, by kind of page (empty: what
-    is around it) and width: crawls may share it, as most pages are alike to all roles.
+    does it. `sound` is a folder for all crawls of a run of the tests, as most pages are alike to
+    all roles: an empty file for each outline in which axe-core has found nothing, by kind of page
+    (none: what is around it) and width.
     """
 
     page: Page
+    sound: Path
     leave: frozenset[str] = frozenset()
-    sound: set[tuple[str, int, str]] = field(default_factory=set)
     pages: dict[str, str] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     _opened: set[str] = field(default_factory=set)
@@ -221,12 +223,16 @@ class Crawl:
     def _unsound(self, here: str, width: int) -> list[str]:
         """What is wrong with the page at this width, in both colour schemes."""
         self.page.evaluate(_UNFOLD)
-        around, main = map(_digest, self.page.evaluate(_OUTLINES))
-        marks, wrong = {("", width, around), (here, width, main)}, list[str]()
-        if not marks <= self.sound:
+        around, main = self.page.evaluate(_OUTLINES)
+        marks = [
+            self.sound / _digest(f"{at} {width}\n{way}") for at, way in (("", around), (here, main))
+        ]
+        wrong = list[str]()
+        if not all(mark.exists() for mark in marks):
             wrong = violations(self.page)
             if not wrong:
-                self.sound |= marks
+                for mark in marks:
+                    mark.touch()
         wide = self.page.evaluate(_WIDE)
         return wrong if wide is None else [*wrong, f"scrolls sideways: {wide}"]
 

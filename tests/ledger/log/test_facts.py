@@ -50,6 +50,7 @@ MAY_BE_ABSENT = {
     ),
     "the tariff or the policy has no such rule": (
         "DeviceFeeCharged.tariff_version",
+        "LeaseCommandAcknowledged.free_us",
         "LeaseReserved.split",
         "PolicyPublished.governance",
         "PolicyPublished.rewards",
@@ -57,6 +58,7 @@ MAY_BE_ABSENT = {
         "ResourceAccrued.mark",
         "TariffPublished.device_fee_per_month",
         "TariffPublished.federated",
+        "TariffPublished.free_start",
         "TariffPublished.split",
         "TariffPublished.storage_node_per_hour",
         "VolumeCharged.rate",

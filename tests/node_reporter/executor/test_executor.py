@@ -52,6 +52,7 @@ class Server:
     printed: dict[str, list[tuple[str, bytes]]] = field(default_factory=dict)
     refuse: dict[str, str] = field(default_factory=dict)
     away: bool = False
+    free_us: int | None = None  # of each start
     to_erase: list[str] = field(default_factory=list)
     erased: list[str] = field(default_factory=list)
 
@@ -131,6 +132,8 @@ class Server:
             self.running[lease_id] = {"lease_id": lease_id, "executor": ME}
         if what in ("ended", "decline"):
             self.closes(lease_id)
+        if what == "acknowledge" and body["command"] == "start" and self.free_us is not None:
+            answer = {"free_start_us": self.free_us}
         if what == "acknowledge" and body["command"] == "stop":
             self.stops.pop(lease_id)
             self.starts.pop(lease_id, None)

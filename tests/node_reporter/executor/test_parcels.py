@@ -121,7 +121,7 @@ def world(tmp_path: Path) -> Any:
     assert not list(on.jobs.glob(".incoming*"))
 
 
-def _sealed(lease_id: str, **variables: str) -> str:
+def sealed(lease_id: str, **variables: str) -> str:
     inside = json.dumps({"lease_id": lease_id, "variables": variables}).encode()
     return base64.b64encode(SealedBox(KEY.public_key).encrypt(inside)).decode()
 
@@ -146,7 +146,7 @@ def test_variables_and_secrets_are_set_inside_the_walls_and_nowhere_else(world: 
     preload = "./evil.so"
     server.holds(environment=(("LD_PRELOAD", preload), ("PLAIN", "a b\nc")), secrets=("TOKEN",))
     lease = server.asks_with("a", 'echo "$PLAIN|$TOKEN|$LD_PRELOAD"; sleep 60')
-    server.sealed = _sealed(lease, TOKEN="s3cret")
+    server.sealed = sealed(lease, TOKEN="s3cret")
     world.until(lambda: "\n" in server.out(lease), "it printed")
     assert server.out(lease) == f"a b\nc|s3cret|{preload}\n"
     run: Any = world.executor.jobs[lease].run
@@ -206,15 +206,15 @@ def test_no_path_of_a_folder_leaves_it(tmp_path: Path) -> None:
 
 def test_secrets_for_another_lease_key_or_name_are_not_used() -> None:
     lease, other = "lease_" + "1" * 32, "lease_" + "2" * 32
-    assert opened(bytes(KEY), _sealed(lease, A="1"), lease, ("A",)) == {"A": "1"}
-    for sealed, names, key in (
-        (_sealed(other, A="1"), ("A",), KEY),
-        (_sealed(lease, A="1", B="2"), ("A",), KEY),
-        (_sealed(lease, A="1"), ("A",), PrivateKey.generate()),
+    assert opened(bytes(KEY), sealed(lease, A="1"), lease, ("A",)) == {"A": "1"}
+    for box, names, key in (
+        (sealed(other, A="1"), ("A",), KEY),
+        (sealed(lease, A="1", B="2"), ("A",), KEY),
+        (sealed(lease, A="1"), ("A",), PrivateKey.generate()),
         ("AAAA", ("A",), KEY),
     ):
         with pytest.raises(NotStarted):
-            opened(bytes(key), sealed, lease, names)
+            opened(bytes(key), box, lease, names)
 
 
 def test_only_files_of_the_job_come_back_and_no_link_is_followed(world: World) -> None:

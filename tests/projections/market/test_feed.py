@@ -362,6 +362,7 @@ def test_an_offer_below_the_usage_fee_of_a_later_tariff_is_no_candidate(
         meters=(),
         sla=(),
         notice_us=0,
+        free_start=None,
     )
     writer.write([(Stream("tariff", "network"), dearer)])
     tables.step_all(connection, only=("fleet",))
