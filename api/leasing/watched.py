@@ -18,7 +18,7 @@ from api.door.auth import Principal
 from api.door.moments import moment
 from api.leasing.leases import READ
 from api.leasing.work import PARTIES
-from api.metering.unbilled import LIVE_LEASES_MAX, LeaseEstimateAnswer, estimates
+from api.metering.unbilled import LeaseEstimateAnswer, estimates
 from api.process.service import Service
 from ledger.beside import lease_logs
 from ledger.log.handle import LOG_AWAY
@@ -28,7 +28,7 @@ from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
 
-WATCHED_MAX = LIVE_LEASES_MAX
+WATCHED_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
