@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -137,8 +138,13 @@ def _ways() -> tuple[Way, ...]:
     )
 
 
+_making = threading.Lock()
+"""Doors are made by requests and by the reference of the API, in threads: one at a time."""
+
+
 def _opened(router: APIRouter, room: str, name: str) -> Door:
-    return _door(router, _operations_of(room)[name])
+    with _making:
+        return _door(router, _operations_of(room)[name])
 
 
 def _door(router: APIRouter, operation: Operation) -> Door:

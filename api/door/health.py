@@ -6,6 +6,7 @@ names of jobs, never data of a party.
 
 from __future__ import annotations
 
+import asyncio
 import html
 from typing import Any
 
@@ -71,6 +72,7 @@ def add(app: FastAPI) -> None:
         return JSONResponse({"status": "ok"})
 
     probes, last = Buckets(PROBES_PER_SECOND, PROBES_BURST), dict[str, Response]()
+    telling = asyncio.Lock()
 
     async def readyz(request: Request) -> Response:
         # Nobody is turned away here, so beyond what monitors ask the database is left alone.
@@ -79,8 +81,9 @@ def add(app: FastAPI) -> None:
         return _again(last["readyz"])
 
     async def openapi(request: Request) -> Response:
-        if "openapi" not in last:  # a third of a megabyte, and always the same
-            last["openapi"] = JSONResponse(request.app.openapi())
+        async with telling:  # megabytes that take seconds to make, and are always the same
+            if "openapi" not in last:
+                last["openapi"] = await run_in_threadpool(_document, request.app)
         return _again(last["openapi"])
 
     app.add_route("/healthz", healthz, methods=["GET"])
@@ -88,6 +91,11 @@ def add(app: FastAPI) -> None:
     app.add_route("/openapi.json", openapi, methods=["GET"])
     app.add_route("/problems", _problems, methods=["GET"])
     app.add_route("/problems/{code}", _problem, methods=["GET"])
+
+
+def _document(app: FastAPI) -> Response:
+    """The OpenAPI document of this server."""
+    return JSONResponse(app.openapi())
 
 
 def _again(answer: Response) -> Response:

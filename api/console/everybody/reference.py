@@ -6,7 +6,7 @@ Nothing is written here by hand: an operation that is not in the document is not
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,16 +50,23 @@ class Described:
 async def show(visit: Visit) -> Response:
     """`/docs`: every operation with its sentence, by resource."""
     tags: dict[str, list[Operation]] = {}
-    for one in visit.site.reference.operations():
+    for one in await _all(visit):
         tags.setdefault(one.tag, []).append(one)
     about = visit.site.reference.description
     return visit.show("everybody/docs.html", tags=dict(sorted(tags.items())), about=about)
 
 
+async def _all(visit: Visit) -> Sequence[Operation]:
+    """Every operation. The first visitor has the forms of all rooms imported: nobody waits for it
+    but this visitor.
+    """
+    return await run_in_threadpool(visit.site.reference.operations)
+
+
 async def show_tag(visit: Visit) -> Response:
     """`/docs/{tag}`: the operations of one resource, whole."""
     tag = visit.params["tag"]
-    if tag not in {one.tag for one in visit.site.reference.operations()}:
+    if tag not in {one.tag for one in await _all(visit)}:
         raise refused("not_found", "the API has no such resource")
     document = await run_in_threadpool(visit.site.reference.part, tag)
     return visit.show("everybody/docs_tag.html", tag=tag, operations=list(_described(document)))

@@ -2,6 +2,7 @@
 
     open streams of a process <= STREAMS_MAX;   questions of a stream <= 3 each EVERY_SECONDS
     a session ends, or opens less than before  =>  its streams end within SESSION_EVERY_SECONDS
+    what is asked is refused, or the database is away  =>  the stream ends, and a browser asks again
 
 Each question passes the API's door as the session's principal. What a table has not, such as a new
 alert, is said in the status line with the advice to load the page again.
@@ -13,6 +14,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 
+import psycopg
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -60,7 +62,7 @@ async def _told(visit: Visit) -> AsyncGenerator[bytes, None]:
                 yield event or b": still here\n\n"
             before = values
             await asyncio.sleep(EVERY_SECONDS)
-    except Refused:
+    except (Refused, psycopg.OperationalError):  # the database is away: the browser asks again
         return
     finally:
         _open -= 1

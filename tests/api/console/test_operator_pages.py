@@ -9,6 +9,7 @@ import threading
 import time
 from typing import Any
 
+import psycopg
 import pytest
 from anyio.from_thread import start_blocking_portal
 
@@ -187,3 +188,17 @@ def test_the_operators_page_is_told_of_changes_until_its_session_ends(
     assert values["wrong"] in html.unescape(text)
     named = set(re.findall(r'data-key="([^"]*)"', text))
     assert named <= set(values), "each place of the page is told"
+
+
+def test_the_operators_stream_ends_and_the_server_goes_on_while_the_database_is_away(
+    shared: Scene, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_asked: Any) -> set[str]:
+        raise psycopg.OperationalError("the database is away")
+
+    monkeypatch.setattr(live, "SESSION_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(live.sessions, "alive", away)
+    browser.sign_in(shared.operator.key)
+    told = browser.get("/operate/live")
+    assert (told.status_code, told.text) == (200, "retry: 5000\n\n"), "and the browser asks again"
+    assert live._open == 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
 import pytest
 
+from api import main
 from api.audit import solvency
 from tests.api.console.test_sessions import Browser
 from tests.api.console.test_sessions import app as app
@@ -176,3 +178,31 @@ def test_a_process_adds_up_the_books_for_one_stranger_at_a_time(worked: Scene) -
         assert (busy.status_code, busy.json()["code"]) == (503, "projection_behind")
         assert busy.headers["Retry-After"] == "1"
     assert worked.anybody.get("/v1/solvency", newer).json()["position"] >= worked.head()
+
+
+def test_what_takes_all_forms_is_made_where_no_request_waits_for_it(
+    shared: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may ask for the reference of the API, and the first answer takes a second to make."""
+    made = list[bool]()
+
+    def noted(make: Any) -> Any:
+        def told() -> Any:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                made.append(True)
+            else:
+                made.append(False)
+            return make()
+
+        return told
+
+    monkeypatch.setattr(main, "operations", noted(main.operations))
+    monkeypatch.setattr(main, "document", noted(lambda: {"openapi": "3.1.0"}))
+    visitor = Browser(main.create_app(shared.service, with_console=True))
+    for path in ("/docs", "/docs/timers", "/openapi.json"):
+        made.clear()
+        assert visitor.get(path).status_code == 200, path
+        assert made, path
+        assert all(made), path

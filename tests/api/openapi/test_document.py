@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 import pytest
+from fastapi import APIRouter
 from pydantic import BaseModel
 
-from api import index
+from api import index, main
 from api.door import errors
 from api.door.auth import EXECUTOR, NODE
 from api.door.call import _plain as _dumped
 from api.door.call import _stored
+from api.door.door import Door
 from api.door.moments import moment
 from api.main import operations
 from api.openapi.write import DOCUMENT, INDEX, client_texts, document_text, index_text, ways
@@ -61,6 +64,29 @@ def test_the_committed_index_is_current_and_names_every_operation_once_as_verb_n
     assert ways() == index.WAYS
     names = [name for room in index.WAYS.values() for name in room]
     assert sorted(names) == sorted(operation["operationId"] for _, _, operation in _operations())
+
+
+def test_doors_that_two_threads_make_at_once_are_each_of_their_own_operation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reference makes doors in a thread, beside those of requests."""
+    router, add = APIRouter(route_class=Door), APIRouter.add_api_route
+    beside, made = list[threading.Thread](), list[Door]()
+
+    def slow(self: APIRouter, *told: Any, **named: Any) -> None:
+        add(self, *told, **named)
+        if not beside:
+            beside.append(threading.Thread(target=make, args=("list_alerts",)))
+            beside[0].start()
+            beside[0].join(0.5)
+
+    def make(name: str) -> None:
+        made.append(main._opened(router, "monitoring", name))
+
+    monkeypatch.setattr(APIRouter, "add_api_route", slow)
+    make("list_timers")
+    beside[0].join()
+    assert {door.path for door in made} == {"/v1/timers", "/v1/alerts"}
 
 
 def test_the_committed_client_is_current() -> None:
