@@ -199,10 +199,10 @@ def test_a_moment_of_silence_does_not_give_the_renter_the_part_that_is_not_refun
 
 @pytest.mark.parametrize("is_handed_on", [True, False])
 def test_an_owner_who_hands_the_node_on_keeps_nothing_of_a_paused_term(is_handed_on: bool) -> None:
-    """The attack: sell a year, and hand the node on to a second account while it is paused. It
+    """The attack: sell half a year, and hand the node on to a second account while it is paused. It
     cannot be resumed, and the renter who ends it left the unused months behind.
     """
-    world = reserved(12, 0, interruptible=True)
+    world = reserved(6, 0, interruptible=True)
     at_us = NOON_US + HOUR_US
     world.do(PauseLease(lease_id=LEASE, reason="renter", by=RENTER, at_us=at_us))
     if is_handed_on:
@@ -218,7 +218,7 @@ def test_an_owner_who_hands_the_node_on_keeps_nothing_of_a_paused_term(is_handed
         world._record(Change(revenue_stream(NODE), handed_on))
     world.do(close(at_us))
     early = [change.fact for change in world.log if isinstance(change.fact, TermEndedEarly)]
-    unused = (12 * 720 - 1) * PRICE
+    unused = (6 * 720 - 1) * PRICE
     assert [one.kept.units for one in early] == ([] if is_handed_on else [unused])
     back = sum(part.amount.units for part in only(world, LeaseClosed).refund)
     assert back == (unused if is_handed_on else 0)

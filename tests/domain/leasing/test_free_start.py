@@ -214,7 +214,7 @@ def test_what_a_gang_waits_is_unpaid_and_counts_against_nobody() -> None:
     *others, _ = on.gang().lease_ids
     for lease_id in others:
         node_id = on.lease(lease_id).reserved.node_id  # type: ignore[union-attr]
-        start = acknowledge(Scene().after(market.job(gpus=1)), lease_id=lease_id, node_id=node_id)
+        start = acknowledge(scene(kind="batch"), lease_id=lease_id, node_id=node_id)
         (told,) = on.append(replace(start, at_us=NOON_US))
         assert told.free_us == 60 * S
         on.ready(lease_id, NOON_US + S)
