@@ -5544,7 +5544,8 @@ class PendingLeaseAnswer(TypedDict):
     acknowledged it. `memory_mib`: its part of the memory of the smallest of its devices.
     Credentials are sealed to `encryption_key`. `part` counts the chunks or members of a job
     from 0, of `parts` where that number is fixed; `attempt` counts the leases of the part
-    from 1.
+    from 1. `waits_for_gang`: say `ready` when all but the program is there, and begin it
+    when `data` lists the lease: it is billed then.
     """
 
     lease_id: str
@@ -5566,6 +5567,7 @@ class PendingLeaseAnswer(TypedDict):
     part: NotRequired[int]
     parts: NotRequired[int]
     attempt: NotRequired[int]
+    waits_for_gang: NotRequired[bool]
 
 
 class PiecesKeptAnswer(TypedDict):
@@ -8389,8 +8391,9 @@ class WorkLogPiecesRequest(TypedDict):
 
 class WorkStateAnswer(TypedDict):
     """The work of a lease as far as its node has told. `free_start_us`: billing begins at
-    most so long after the work was taken up; without it not before the program's start
-    succeeded. `start_us`: how long the start took before it was billed; all of it is free.
+    most so long after the work was taken up, and in a gang with all of it; without it not
+    before the program's start succeeded. `start_us`: how long the start took before it was
+    billed; all of it is free.
     """
 
     lease_id: str

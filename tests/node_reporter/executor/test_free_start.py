@@ -180,7 +180,12 @@ def test_a_gangs_member_that_is_over_before_it_began_does_not_begin(
 
 def test_a_member_that_cannot_begin_when_its_gang_is_billed_is_not_charged(world: Make) -> None:
     here = world()
-    volume = {"volume_id": "volume_" + "1" * 32, "path": "/vol/data", "read_only": False, "size_gib": 1}
+    volume = {
+        "volume_id": "volume_" + "1" * 32,
+        "path": "/vol/data",
+        "read_only": False,
+        "size_gib": 1,
+    }
     lease = here.server.asks("a", "echo ran", waits_for_gang=True, volumes=[volume])
     here.until(lambda: here.server.waiting, "it is ready")
     here.server.opens(lease)
