@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from api.main import operations
 from api.openapi import write
 
 STANDARD = {"Money", "SignedMoney", "Problem", "FieldError"}
@@ -101,6 +102,7 @@ def test_every_noun_that_stands_alone_is_used() -> None:
 
 def test_a_form_has_one_name() -> None:
     """The name of the class is the name in the document: nothing is cut off or put before it."""
+    assert operations(), "their forms are imported with them"
     classes = {one.__name__ for one in _below(BaseModel)}
     assert SCHEMAS.keys() - STANDARD <= classes
 
