@@ -112,7 +112,8 @@ class PendingLeaseAnswer(AnswerModel):
     """A lease that waits for the node to say that its work runs. `executor` has acknowledged it.
     `memory_mib`: its part of the memory of the smallest of its devices. Credentials are sealed to
     `encryption_key`. `part` counts the chunks or members of a job from 0, of `parts` where that
-    number is fixed; `attempt` counts the leases of the part from 1.
+    number is fixed; `attempt` counts the leases of the part from 1. `waits_for_gang`: say `ready`
+    when all but the program is there, and begin it when `data` lists the lease: it is billed then.
     """
 
     lease_id: LeaseId
@@ -134,6 +135,7 @@ class PendingLeaseAnswer(AnswerModel):
     part: Count | None = None
     parts: Count | None = None
     attempt: Count | None = None
+    waits_for_gang: bool | None = None
 
 
 class WorkToStopAnswer(AnswerModel):
@@ -315,16 +317,19 @@ def _port(call: Call, job: leases.Job) -> ReservedPortAnswer | None:
     return ReservedPortAnswer(host_name=reserved.host_name, port=reserved.port)
 
 
-def _part(call: Call, asked: LeaseRequested) -> dict[str, int | None]:
-    """Which chunk or member of its job a lease is, or which member of its gang (R-4)."""
+def _part(call: Call, asked: LeaseRequested) -> dict[str, Any]:
+    """Which chunk or member of its job a lease is, or which member of its gang (R-4), and whether
+    that has still to open.
+    """
     market = call.service.ledger.market
     if asked.part is not None:
         chunks = plan_of(market.state_of(job_stream(asked.job_id))).chunks
         return {"part": asked.part, "parts": chunks, "attempt": asked.attempt}
     if asked.gang_id is None:
         return {}
-    members = market.state_of(gang_stream(asked.gang_id)).lease_ids
-    return {"part": members.index(asked.lease_id), "parts": len(members)}
+    gang = market.state_of(gang_stream(asked.gang_id))
+    told = {"part": gang.lease_ids.index(asked.lease_id), "parts": len(gang.lease_ids)}
+    return {**told, "waits_for_gang": True} if gang.status == "reserved" else told
 
 
 def _mounted(call: Call, lease: Lease) -> list[MountedVolumeAnswer]:

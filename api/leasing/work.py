@@ -183,8 +183,9 @@ class WorkAcknowledgementRequest(RequestModel):
 
 class WorkStateAnswer(AnswerModel):
     """The work of a lease as far as its node has told. `free_start_us`: billing begins at most so
-    long after the work was taken up; without it not before the program's start succeeded.
-    `start_us`: how long the start took before it was billed; all of it is free.
+    long after the work was taken up, and in a gang with all of it; without it not before the
+    program's start succeeded. `start_us`: how long the start took before it was billed; all of it
+    is free.
     """
 
     lease_id: LeaseId

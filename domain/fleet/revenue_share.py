@@ -161,6 +161,11 @@ def shares_of(world: World, node_id: str) -> tuple[OwnerShare, ...]:
     return state.shares
 
 
+def handed_on_since(world: World, node_id: str, at_us: int) -> bool:
+    """Whether a part of the node has another owner than at that moment."""
+    return world.state(revenue_stream(node_id)).transferred_us > at_us
+
+
 def shares_before(world: World, node_id: str, before_us: int) -> tuple[OwnerShare, ...]:
     """Who owned what of a node's revenue in the moment before this one: a later transfer does not
     reach back.

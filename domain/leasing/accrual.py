@@ -20,7 +20,7 @@ from domain.fleet.device import device_of, device_stream, release
 from domain.fleet.node import ended_with_its_job, existing_node
 from domain.fleet.provider import provider_of
 from domain.fleet.reasons import FleetReason
-from domain.fleet.revenue_share import OwnerPart, split_among
+from domain.fleet.revenue_share import OwnerPart, handed_on_since, split_among
 from domain.gpu_time import charge_for, gpu_us
 from domain.jobs.job import job_of
 from domain.jobs.parts import ended
@@ -119,7 +119,7 @@ def closing(
     asked, stream = lease.requested, lease_stream(command.lease_id)
     assert asked is not None
     surplus = _surplus(lease, closed_at_us) if lease.escrow_id is None else ()
-    early = _ended_early(lease, command, closed_at_us, surplus)
+    early = _ended_early(lease, command, closed_at_us, surplus, world)
     closed = LeaseClosed(
         lease_id=command.lease_id,
         account_id=asked.account_id,
@@ -152,18 +152,21 @@ def closing(
 
 
 def _ended_early(
-    lease: Lease, command: CloseLease, closed_at_us: int, surplus: Held
+    lease: Lease, command: CloseLease, closed_at_us: int, surplus: Held, world: World
 ) -> TermEndedEarly | None:
     """What the renter of a reserved term leaves behind by ending it; None: everything goes back.
 
-    A provider who took the lease back keeps nothing; one whose node has been silent for a moment
-    keeps its part: after half an hour of silence the timer ends it, and everything goes back.
+    A provider who took the lease back keeps nothing, nor one whose node was handed on while the
+    lease was paused, so that it cannot go on; one whose node has been silent for a moment keeps its
+    part: after half an hour of silence the timer ends it, and everything goes back.
     """
     reserved, term_us = lease.reserved, lease.term_us
     assert reserved is not None
     prepaid = reserved.prepaid
     is_renters = command.party in ("renter", "client") and lease.status != "reclaiming"
     if prepaid is None or not is_renters:
+        return None
+    if lease.status == "paused" and handed_on_since(world, reserved.node_id, reserved.at_us):
         return None
     assert term_us is not None
     price = reserved.price_per_gpu_hour.units

@@ -18,7 +18,7 @@ from domain.epochs.epoch import epoch_of
 from domain.fleet.device import device_of, device_stream, reserve
 from domain.fleet.maintenance import kept_until_us
 from domain.fleet.reasons import FleetReason
-from domain.fleet.revenue_share import revenue_stream
+from domain.fleet.revenue_share import handed_on_since
 from domain.funds.reasons import FundsReason
 from domain.lease.close_codes import INGRESS_FAILURE, UNREACHABLE, fault_of, may_give
 from domain.lease.escrow import TIME_MAX_US
@@ -166,7 +166,7 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
     reserved, paused_us = lease.reserved, lease.paused_at_us
     assert reserved is not None
     assert paused_us is not None
-    if world.state(revenue_stream(reserved.node_id)).transferred_us > reserved.at_us:
+    if handed_on_since(world, reserved.node_id, reserved.at_us):
         raise Refused(
             FleetReason.LEASE_STATE, lease_id=command.lease_id, rule="its node was handed on"
         )

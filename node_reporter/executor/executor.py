@@ -5,7 +5,8 @@
 
 Billing starts with `ready`, said when the program's start has succeeded and when the time that the
 server gives a start for nothing is over: nothing before it is paid. What could not be begun after
-that ends as `not_started`, and is not paid either. A program of its own beside the reporter,
+that ends as `not_started`, and is not paid either. Of a gang the node is ready when all but the
+program is there, which begins once every member is paid. A program of its own beside the reporter,
 with a key that opens nothing else. One step asks the server once and looks at every job once;
 nothing waits for a job or for the server; files travel in threads of their own. When the server
 is away, jobs go on until their lease's funds or term end, by this machine's clock, and no longer.
@@ -111,6 +112,7 @@ class Job:
     token: str = ""
     paid_from_us: int | None = None  # monotonic: `ready` is said by then; None: no bound
     is_ready: bool = False
+    is_open: bool = False  # the server lists it among what runs
     has_answered: bool = False  # its endpoint, ever: until then it starts, and is not unwell
     is_well: bool | None = None  # whether its endpoint answers; None: not told yet
     looked_us: int = 0  # when that was last seen
@@ -135,6 +137,11 @@ class Job:
     @property
     def is_over(self) -> bool:
         return self.exit_code is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether its program may not begin yet: what runs while a gang waits, nobody pays."""
+        return self.start.waits_for_gang and not self.is_open
 
     @property
     def held_port(self) -> int | None:
@@ -229,7 +236,7 @@ class Executor:
                 job.run.end()
         for job in list(self.jobs.values()):
             self._await_over(job)
-            if job.bringing is None:
+            if job.run is not None:
                 self._look_at(job)
             self._clean(job)
 
@@ -247,8 +254,9 @@ class Executor:
         for start in work.starts:
             if start.lease_id not in self.jobs and start.lease_id not in self._refused:
                 self._start(start)
+        over = {stop.lease_id for stop in work.stops}
         for running in work.running.values():
-            self._check_running(running)
+            self._check_running(running, running.lease_id in over)
         self._refused &= {start.lease_id for start in work.starts}
 
     # --- volumes -------------------------------------------------------------------------------
@@ -368,11 +376,29 @@ class Executor:
         self._begin_or_decline(job)
 
     def _begin_or_decline(self, job: Job) -> None:
+        if job.waits:
+            return
         try:
             self._begin(job)
         except (NotStarted, OSError) as error:
             self._clean(job)
             self._give_back(job, f"could not be started: {error}")
+
+    def _await_gang(self, job: Job) -> None:
+        """All but the program is there: say so, and begin it once the gang is paid."""
+        if not job.is_ready:
+            try:
+                self._check_reserved(job)
+                self._take_port(job)
+                self._say_ready(job)
+            except NotStarted as error:
+                self._clean(job)
+                self._give_back(job, f"could not be started: {error}")
+                return
+            except Unreachable:
+                return
+        if not job.is_told:
+            self._begin_or_decline(job)
 
     def _give_back(self, job: Job, why: str) -> None:
         """The lease ends and nothing of it is paid, whether or not `ready` was said for it."""
@@ -504,7 +530,10 @@ class Executor:
             self._say_ready_if_due(job)
             self._await_files(job)
             return
-        if job.run is not None and not job.is_over:
+        if job.run is None:
+            self._await_gang(job)
+            return
+        if not job.is_over:
             self._meter(job)
             self._keep_published(job)
             self._check_limits(job)
@@ -735,11 +764,11 @@ class Executor:
         if self._is_returned(job):
             self._clean(job)
 
-    def _check_running(self, running: Running) -> None:
+    def _check_running(self, running: Running, is_over: bool) -> None:
         """Learn how long it is paid for; what we should have and have not, we lost."""
         job = self.jobs.get(running.lease_id)
         if job is not None:
-            job.until_us = running.until_us
+            job.until_us, job.is_open = running.until_us, not is_over
             return
         if running.executor == self._settings.executor and not running.ended:
             body = {"executor": self._settings.executor, "outcome": "lost", "exit_code": None}

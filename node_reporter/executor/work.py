@@ -62,6 +62,7 @@ class Start:
     stores: tuple[StoreMount, ...] = ()
     reserved: ReservedPort | None = None
     workspace: str | None = None  # the digest of the renter's folder, which the hash covers
+    waits_for_gang: bool = False  # its program begins when the whole gang is billed
 
     @property
     def is_what_was_asked(self) -> bool:
@@ -146,6 +147,7 @@ def _start(item: dict[str, Any]) -> Start:
         volumes=_mounts(item.get("volumes")),
         stores=told_stores(work.get("mounts")),
         reserved=_reserved(work.get("reserved_port")),
+        waits_for_gang=item.get("waits_for_gang") is True,
     )
 
 

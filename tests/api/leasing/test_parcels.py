@@ -22,6 +22,7 @@ from ledger.beside import lease_parcels, workspaces
 from tests.api.leasing.test_work import executor_of
 from tests.api.pools.test_pools import ask, pool
 from tests.scenes.server import Caller, Scene
+from tests.scenes.shell import tallystick_at
 
 DAY_US = 86_400_000_000
 SALT = "5a" * 16
@@ -191,7 +192,11 @@ def test_a_renter_deletes_results_early_and_alone_and_their_room_is_free(scene: 
         assert other.post(f"{mine}/delete", {}).status_code == 404
     assert executor.post(f"{mine}/delete", {}).status_code in (403, 404)
     assert scene.renter.read(mine)["is_listed"]
-    assert scene.renter.post(f"{mine}/delete", {}).json()["is_deleted"]
+    words = ("lease", "delete-results", lease["lease_id"], "--json")
+    foreign = tallystick_at(scene.http, scene.stranger.key, *words)
+    assert (foreign.code, foreign.document["code"]) == (1, "lease_unknown")
+    ran = tallystick_at(scene.http, scene.renter.key, *words)
+    assert (ran.code, ran.document["is_deleted"]) == (0, True)
     assert not scene.renter.read(mine)["is_listed"]
     with scene.service.connection() as connection:
         for table in ("lease_result", "lease_result_piece"):

@@ -283,8 +283,18 @@ def ready(scene: Scene, lease_id: str) -> dict[str, Any]:
     return provider.node.made(f"/v1/nodes/{node_id}/assignments/{lease_id}/ready", {})
 
 
+def pending(scene: Scene, lease_id: str) -> dict[str, Any]:
+    """What the node of a lease is told to start."""
+    node_id = scene.operator.read(f"/v1/leases/{lease_id}")["node_id"]
+    told = scene.operator.read(f"/v1/nodes/{node_id}/assignments")["pending"]
+    (found,) = [one for one in told if one["lease_id"] == lease_id]
+    return dict(found)
+
+
 def test_a_gang_over_two_nodes_starts_when_its_last_member_is_ready(scene: Scene) -> None:
     told = gang(scene, 4)
+    last = pending(scene, told["lease_ids"][3])
+    assert (last["waits_for_gang"], last["part"]) == (True, 3), "its program begins with the gang"
     assert (told["state"], len(told["lease_ids"])) == ("reserved", 4)
     nodes = {
         scene.operator.read(f"/v1/leases/{lease_id}")["node_id"] for lease_id in told["lease_ids"]
@@ -405,6 +415,7 @@ def test_an_open_gang_grows_to_what_it_wished_when_there_is_room(scene: Scene) -
     after = scene.renter.read(f"/v1/gangs/{told['gang_id']}")
     assert len(after["lease_ids"]) == 4
     late = after["lease_ids"][3]
+    assert "waits_for_gang" not in pending(scene, late), "billed by itself, it begins by itself"
     scene.clock.advance(MINUTE_US)  # type: ignore[attr-defined]
     assert ready(scene, late)["opened_at"] > after["opened_at"]
 

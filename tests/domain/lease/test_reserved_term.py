@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
+from domain.fleet.revenue_share import NodeOwnershipTransferred, OwnerShare, revenue_stream
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
+from domain.hardware.constraints import Constraints
 from domain.lease.lease import (
     CloseLease,
     LeaseClosed,
@@ -28,13 +30,15 @@ from domain.lease.reserved_term import (
     kept_of,
     term_us,
 )
-from domain.lease.turns import DegradeLease, ExtendLease, QuoteLease
+from domain.lease.turns import DegradeLease, ExtendLease, PauseLease, QuoteLease
+from domain.market.offer import OfferPublished, OfferTerms
 from domain.market.offer_prices import OfferPricesSet, SetOfferPrices
 from domain.market.reasons import MarketReason
 from domain.money import credit
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Reason
+from domain.stream import Change
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.market import (
     DEVICES,
@@ -89,11 +93,20 @@ def taking(price: int) -> tuple[QuoteLease, ReserveLease]:
     )
 
 
-def reserved(months: int = 1, refund_ppm: int = 500_000) -> Booked:
+def reserved(
+    months: int = 1, refund_ppm: int = 500_000, *, interruptible: bool | None = None
+) -> Booked:
     """A reserved term that runs since noon."""
-    world = Booked.of(scene({f"party:{RENTER}:cash": 100_000_000_000}))
+    on = scene({f"party:{RENTER}:cash": 100_000_000_000})
+    (offer,) = [told for told in on.past if isinstance(told[1], OfferPublished)][:1]
+    terms = OfferTerms(interruptible=interruptible)
+    past = [
+        (stream, replace(fact, terms=terms)) if (stream, fact) == offer else (stream, fact)
+        for stream, fact in on.past
+    ]
+    world = Booked.of(replace(on, past=tuple(past)))
     listed(world, months, refund_ppm)
-    world.do(job())
+    world.do(job(constraints=Constraints(interruptible=interruptible)))
     world.do(replace(request(term_us(months)), pricing="reserved", months=months))
     for command in taking(PRICE):
         world.do(command)
@@ -182,6 +195,33 @@ def test_a_moment_of_silence_does_not_give_the_renter_the_part_that_is_not_refun
     early = only(world, TermEndedEarly)
     assert early.refunded.units + early.kept.units == early.unused.units
     assert early.kept.units == kept_of(early.unused.units, 500_000) > 0
+
+
+@pytest.mark.parametrize("is_handed_on", [True, False])
+def test_an_owner_who_hands_the_node_on_keeps_nothing_of_a_paused_term(is_handed_on: bool) -> None:
+    """The attack: sell a year, and hand the node on to a second account while it is paused. It
+    cannot be resumed, and the renter who ends it left the unused months behind.
+    """
+    world = reserved(12, 0, interruptible=True)
+    at_us = NOON_US + HOUR_US
+    world.do(PauseLease(lease_id=LEASE, reason="renter", by=RENTER, at_us=at_us))
+    if is_handed_on:
+        handed_on = NodeOwnershipTransferred(
+            node_id=NODE,
+            from_account_id="acct_owner",
+            to_account_id="acct_second",
+            share_ppm=1_000_000,
+            shares=(OwnerShare("acct_second", 1_000_000),),
+            by="m",
+            at_us=at_us,
+        )
+        world._record(Change(revenue_stream(NODE), handed_on))
+    world.do(close(at_us))
+    early = [change.fact for change in world.log if isinstance(change.fact, TermEndedEarly)]
+    unused = (12 * 720 - 1) * PRICE
+    assert [one.kept.units for one in early] == ([] if is_handed_on else [unused])
+    back = sum(part.amount.units for part in only(world, LeaseClosed).refund)
+    assert back == (unused if is_handed_on else 0)
 
 
 def extend(months: int, more_us: int = 0) -> ExtendLease:

@@ -15,18 +15,23 @@ from domain.lease.close_codes import (
     INGRESS_FAILURE,
     RENTER_CLOSED,
     SPEC_MISMATCH,
+    START_TIMEOUT,
     UNSTABLE,
 )
 from domain.lease.free_start import Start, StartFailed, Starts, evolve, free_us, starts_stream
-from domain.lease.lease import CloseLease, LeaseSettled
+from domain.lease.lease import CloseLease, LeaseClosed, LeaseSettled
 from domain.lease.work_commands import EXITED, LOST, LeaseCommandAcknowledged
 from domain.leasing.work import AcknowledgeCommand, EndWork
 from domain.parties.reasons import PartiesReason
+from domain.pools.pool import GANG_TIMEOUT_US
 from domain.prices.tariff import FREE_START_US_MAX, MARKETPLACE, FreeStart, TariffPublished, publish
 from domain.stream import Stream
+from tests.domain.jobs.test_gang import Market, asking
 from tests.domain.leasing.test_work import acknowledge
 from tests.domain.scenes import market
+from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.market import HOUR_US, LEASE, NODE, NOON_US, RENTER, settle
+from tests.domain.scenes.pools import fleet_of
 from tests.given import Scene
 
 S = 1_000_000
@@ -36,10 +41,14 @@ TARIFF: Stream[Any] = Stream("tariff", "network")
 
 def scene(rule: FreeStart | None = RULE, kind: str = "endpoint") -> Scene:
     """A job of the renter under a tariff with this rule, at noon."""
-    on = market.scene()
+    return under(rule, market.scene()).after(market.job(kind=kind))
+
+
+def under(rule: FreeStart | None, on: Scene) -> Scene:
+    """The same under a next version of its tariff, with this rule."""
     first = next(fact for _, fact in on.past if isinstance(fact, TariffPublished))
     second = replace(first, version=2, effective_from_us=1, free_start=rule)
-    return on.given((TARIFF, second)).after(market.job(kind=kind))
+    return on.given((TARIFF, second))
 
 
 def reserved(on: Scene, lease_id: str = LEASE, at_us: int = 0) -> Scene:
@@ -192,6 +201,36 @@ def test_what_the_node_could_not_begin_ends_where_billing_began_and_costs_nothin
     (settled,) = [fact for _, fact in late.past if isinstance(fact, LeaseSettled)]
     assert (settled.charge.units, settled.gpu_us) == (0, 0)
     assert failures(late) == []
+
+
+def test_what_a_gang_waits_is_unpaid_and_counts_against_nobody() -> None:
+    """Why a member's program may not run before its gang is billed: the owner of one member's node
+    lets it never be ready, and of ten minutes of each other member nothing is paid.
+    """
+    on = Market(3)
+    on.world = Booked.of(under(RULE, fleet_of(3, 1)))
+    on.submit()
+    on.start(asking(3))
+    *others, _ = on.gang().lease_ids
+    for lease_id in others:
+        node_id = on.lease(lease_id).reserved.node_id  # type: ignore[union-attr]
+        start = acknowledge(Scene().after(market.job(gpus=1)), lease_id=lease_id, node_id=node_id)
+        (told,) = on.append(replace(start, at_us=NOON_US))
+        assert told.free_us == 60 * S
+        on.ready(lease_id, NOON_US + S)
+    late_us = NOON_US + GANG_TIMEOUT_US
+    late = CloseLease(
+        lease_id=others[0], closed_at_us=late_us, party="job", code=START_TIMEOUT, at_us=late_us
+    )
+    facts = on.append(late)
+    unpaid = sum(
+        one.closed_at_us - NOON_US
+        for one in facts
+        if isinstance(one, LeaseClosed) and one.lease_id in others
+    )
+    assert unpaid == 2 * GANG_TIMEOUT_US
+    assert [one.charge.units for one in facts if isinstance(one, LeaseSettled)] == [0, 0, 0]
+    assert not any(isinstance(one, StartFailed) for one in facts)
 
 
 @given(

@@ -48,6 +48,7 @@ class Server:
     starts: dict[str, dict[str, Any]] = field(default_factory=dict)
     running: dict[str, dict[str, Any]] = field(default_factory=dict)
     stops: dict[str, dict[str, Any]] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)  # ready, while their gang is not
     calls: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     printed: dict[str, list[tuple[str, bytes]]] = field(default_factory=dict)
     refuse: dict[str, str] = field(default_factory=dict)
@@ -87,7 +88,13 @@ class Server:
         }
         return lease_id
 
+    def opens(self, lease_id: str) -> None:
+        """The gang of a lease that waits is billed from now on."""
+        self.waiting.remove(lease_id)
+        self.running[lease_id] = {"lease_id": lease_id, "executor": ME}
+
     def closes(self, lease_id: str) -> None:
+        self.waiting.discard(lease_id)
         self.running.pop(lease_id, None)
         digest = self.starts[lease_id]["work"]["workload_sha256"]
         self.stops[lease_id] = {"lease_id": lease_id, "workload_sha256": digest}
@@ -99,7 +106,8 @@ class Server:
             raise Unreachable("nobody there")
         assert headers["Authorization"] == "Bearer ts_exec_key"
         if method == "GET":
-            pending = [one for key, one in self.starts.items() if key not in self.running]
+            begun = {*self.running, *self.waiting}
+            pending = [one for key, one in self.starts.items() if key not in begun]
             pending = [one for one in pending if one["lease_id"] not in self.stops]
             told = {
                 "pending": pending,
@@ -129,7 +137,9 @@ class Server:
             pieces += [(one["stream"], base64.b64decode(one["body"])) for one in body["data"]]
             answer = {"next_seq": body["seq"] + len(body["data"])}
         if what == "ready":
-            self.running[lease_id] = {"lease_id": lease_id, "executor": ME}
+            self.waiting.add(lease_id)
+            if "waits_for_gang" not in self.starts[lease_id]:
+                self.opens(lease_id)
         if what in ("ended", "decline"):
             self.closes(lease_id)
         if what == "acknowledge" and body["command"] == "start" and self.free_us is not None:

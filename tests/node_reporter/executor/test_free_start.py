@@ -18,7 +18,7 @@ from node_reporter.executor.sandbox import job_user, make_folder
 from tests.node_reporter import walled_docker
 from tests.node_reporter.confined import MIB, needs_walls
 from tests.node_reporter.executor import test_parcels
-from tests.node_reporter.executor.test_executor import Make, World, world
+from tests.node_reporter.executor.test_executor import ME, Make, World, world
 
 pytestmark = needs_walls
 parcels = test_parcels.world
@@ -128,6 +128,65 @@ def test_no_time_is_billed_while_a_secret_is_waited_for_and_the_wait_is_short(
     server.sealed = test_parcels.sealed(lease, TOKEN="s3cret")
     parcels.until_settled(lease)
     assert server.out(lease) == "s3cret\n"
+
+
+# --- a gang --------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_gangs_member_runs_before_the_gang_is_billed(world: Make) -> None:
+    """The attack: a renter owns the node of one member, lets it never be ready, and the programs
+    of the others compute until the gang's timeout, at charge 0.
+    """
+    here = world(OPEN)
+    here.server.free_us = 60_000_000
+    work = {"kind": "endpoint"}
+    leases = [here.server.asks(one, "echo ran", waits_for_gang=True, work=work) for one in "ab"]
+    here.until(lambda: len(here.server.waiting) == 2, "both are ready at once")
+    addresses = {here.server.said(lease, "ready")[0]["endpoint"] for lease in leases}
+    assert len(addresses) == 2, "their renter is told where each will be"
+    for _ in range(20):
+        here.executor.step()
+        time.sleep(0.02)
+    assert [job.run for job in here.executor.jobs.values()] == [None, None]
+    opened, late = leases
+    here.server.opens(opened)
+    here.server.closes(late)
+    for lease in leases:
+        here.until_settled(lease)
+    assert [here.server.out(lease) for lease in leases] == ["ran\n", ""]
+    assert [len(here.server.said(lease, "ready")) for lease in leases] == [1, 1]
+    assert not here.server.said(late, "ended")
+    assert here.executor.jobs == {}
+    assert [path.name for path in here.ground.jobs.iterdir() if path.name[0] != "."] == []
+
+
+def test_a_gangs_member_that_is_over_before_it_began_does_not_begin(
+    world: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = world()
+    lease = here.server.asks("a", "echo ran", waits_for_gang=True)
+    here.until(lambda: here.server.waiting, "it is ready")
+    here.server.closes(lease)
+    here.server.running[lease] = {"lease_id": lease, "executor": ME}  # it waits for its last report
+    with monkeypatch.context() as lost:
+        lost.setattr(here.executor, "_answer", lambda *_: None)
+        here.executor.step()
+        here.executor.step()
+    assert [job.run for job in here.executor.jobs.values()] == [None]
+    here.until_settled(lease)
+    assert here.server.out(lease) == ""
+
+
+def test_a_member_that_cannot_begin_when_its_gang_is_billed_is_not_charged(world: Make) -> None:
+    here = world()
+    volume = {"volume_id": "volume_" + "1" * 32, "path": "/data", "read_only": False, "size_gib": 1}
+    lease = here.server.asks("a", "echo ran", waits_for_gang=True, volumes=[volume])
+    here.until(lambda: here.server.waiting, "it is ready")
+    here.server.opens(lease)
+    here.until_settled(lease)
+    (ended,) = here.server.said(lease, "ended")
+    assert ended["outcome"] == "not_started"
+    assert "this node has no store of volumes" in here.server.out(lease, "note")
 
 
 # --- a container ---------------------------------------------------------------------------------
