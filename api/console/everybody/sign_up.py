@@ -15,6 +15,7 @@ from api.console.visits.visit import Visit
 from api.parties.sign_up import OPEN
 
 NONCE_BYTES = 32
+NOT_WHOLE = "this is no whole code: copy all of it, from ts_invite_ to its end"
 
 
 async def show(visit: Visit) -> Response:
@@ -35,7 +36,12 @@ async def _made(visit: Visit, what: str) -> Told:
     """The answer with the key. Raises Refused."""
     if what == "redeem":
         code = visit.form.get("code", "").strip()
-        return await visit.record("/v1/invitations/redeem", {"code": code})
+        try:
+            return await visit.record("/v1/invitations/redeem", {"code": code})
+        except Refused as problem:
+            if problem.code != "invalid":
+                raise
+            raise refused("invalid", NOT_WHOLE) from None
     if what == "open":
         # Drawn for this form: the same form sent twice opens one account.
         return await visit.record("/v1/sign-up", {"nonce": visit.form.get("nonce", "")})

@@ -14,6 +14,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from api.console.operator import live
+from api.console.sessions import sessions
 from ledger.beside import timer_runs
 from tests.api.console.test_sessions import Browser
 from tests.api.console.test_sessions import app as app
@@ -197,7 +198,7 @@ def test_the_operators_stream_ends_and_the_server_goes_on_while_the_database_is_
         raise psycopg.OperationalError("the database is away")
 
     monkeypatch.setattr(live, "SESSION_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(live.sessions, "alive", away)
+    monkeypatch.setattr(sessions, "alive", away)
     browser.sign_in(shared.operator.key)
     told = browser.get("/operate/live")
     assert (told.status_code, told.text) == (200, "retry: 5000\n\n"), "and the browser asks again"

@@ -60,6 +60,8 @@ def test_a_code_is_redeemed_and_the_key_signs_in(shared: Scene, app: Any) -> Non
         refused = sent(Browser(app), "/sign-up", do="redeem", code=wrong)
         assert 400 <= refused.status_code < 500, wrong
         assert "<script>alert" not in refused.text
+    cut = sent(Browser(app), "/sign-up", do="redeem", code=made["code"][:-1])
+    assert "copy all of it" in part(cut.text, "problem"), "and no pattern"
     closed = sent(Browser(app), "/sign-up", do="open", nonce="0" * 43)
     assert closed.status_code == 403
     assert "sign_up_closed" in closed.text
