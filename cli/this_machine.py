@@ -6,12 +6,13 @@ Each command imports what it needs when it runs, so that `--help` is quick and n
 from __future__ import annotations
 
 import gc
+import shutil
 import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,9 +56,14 @@ def demo(
     """
     from api.replay import demo as demos
 
+    progress = ExitStack()
+
     def wait(url: str, keys: dict[str, str], result: dict[str, Any]) -> None:
+        progress.close()  # while it draws, it takes standard output too
         tell(result, _statement(result), as_json=as_json)
         note(f"the console is on {url}: sign in with a key below (month 2026-11); for commands:")
+        if shutil.which("tallystick") is None:
+            note(f"  export PATH={Path(sys.executable).parent}:$PATH")
         note(f"  export TALLYSTICK_URL={url}")
         note(f"  tallystick epoch explain {result['epoch']} {result['node_ids'][0]}")
         for name, key in keys.items():
@@ -67,7 +73,8 @@ def demo(
         with stopping() as stop:
             stop.wait()
 
-    with _new_folder(data_dir) as folder, stages() as stage:
+    with _new_folder(data_dir) as folder, progress:
+        stage = progress.enter_context(stages())
         result = demos.run(folder, stage, wait=wait if serve_after else None)
     if not serve_after:
         tell(result, _statement(result), as_json=as_json)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import httpx
 import pytest
 
 from api.replay import demo
 from domain.gpu_time import charge_for
 
+LAST = "stop it with Ctrl-C"
 AT_LEAST = {
     "nodes",
     "leases",
@@ -34,16 +41,64 @@ AT_LEAST = {
 }
 
 
-@pytest.fixture(scope="module")
-def told() -> list[str]:
-    return []
+@dataclass(frozen=True)
+class Served:
+    """What `tallystick demo --serve` printed, and said on a terminal until it waited."""
+
+    result: dict[str, Any]
+    said: list[str]
+
+    def exported(self, name: str) -> list[str]:
+        begin = f"  export {name}="
+        return [line.removeprefix(begin) for line in self.said if line.startswith(begin)]
 
 
 @pytest.fixture(scope="module")
-def result(told: list[str]) -> Generator[dict[str, Any], None, None]:
-    with TemporaryDirectory(prefix="demo") as folder:
-        Path(folder).chmod(0o755)  # PostgreSQL does not run as root
-        yield demo.run(Path(folder) / "data", told.append)
+def served() -> Generator[Served, None, None]:
+    with TemporaryDirectory(prefix="demo") as folder, (Path(folder) / "out").open("w+") as out:
+        ours, terminal = os.openpty()
+        # The commands are not on a newcomer's path.
+        environment = {**os.environ, "PATH": os.defpath, "TERM": "dumb", "COLUMNS": "200"}
+        demo = subprocess.Popen(
+            [sys.executable, "-m", "cli", "demo", "--serve", "--json"],
+            stdout=out,
+            stderr=terminal,
+            env=environment,
+        )
+        os.close(terminal)
+        try:
+            with open(ours, encoding="utf-8") as screen:
+                said = [line.rstrip("\n") for line in iter(screen.readline, f"{LAST}\n")]
+                yield Served(json.loads(Path(out.name).read_text(encoding="utf-8")), said)
+                demo.send_signal(signal.SIGINT)
+                assert demo.wait(60) == 0
+        finally:
+            demo.kill()
+            demo.wait()
+
+
+@pytest.fixture(scope="module")
+def result(served: Served) -> dict[str, Any]:
+    return served.result
+
+
+def test_the_demo_can_be_looked_around_by_the_lines_that_it_prints(served: Served) -> None:
+    (path,), (url,) = served.exported("PATH"), served.exported("TALLYSTICK_URL")
+    (command,) = [line.strip() for line in served.said if line.startswith("  tallystick ")]
+    assert httpx.get(url).status_code == 200
+    keys = served.exported("TALLYSTICK_API_KEY")
+    assert len(keys) > 3
+    for key in keys:
+        environment = {"TALLYSTICK_URL": url, "TALLYSTICK_API_KEY": key}
+        told = subprocess.run(
+            ["/bin/sh", "-c", f"export PATH={path.replace('$PATH', os.defpath)}; {command}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        assert (told.returncode, told.stderr) == (0, "")
+        assert "compute" in told.stdout
 
 
 def test_the_demo_prints_at_least_what_checks_rely_on(result: dict[str, Any]) -> None:
@@ -88,9 +143,9 @@ def test_the_claims_are_compute_rewards_and_treasury(result: dict[str, Any]) -> 
     assert int(result["tokens_minted"]) == 307_12500000
 
 
-def test_the_timelock_was_waited_for(result: dict[str, Any], told: list[str]) -> None:
-    assert result["payout_root"].startswith("0x")
-    assert any("timelock refuses" in line for line in told)
+def test_the_timelock_was_waited_for(served: Served) -> None:
+    assert served.result["payout_root"].startswith("0x")
+    assert any("timelock refuses" in line for line in served.said)
 
 
 @pytest.mark.long
