@@ -58,7 +58,7 @@ from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
 from ledger.beside import billing_details
 from ledger.beside.billing_details import Details
-from ledger.log import codec
+from ledger.log.market import facts_at
 from projections.income import invoices
 from projections.income.invoices import INVOICES, Document
 from projections.parties import access
@@ -394,11 +394,8 @@ def _facts(view: View, row: Document) -> tuple[InvoiceIssued | CreditNoteIssued,
 
 
 def _fact(view: View, position: int) -> InvoiceIssued | CreditNoteIssued:
-    row = view.connection.execute(
-        "SELECT topic, state FROM public.market_events WHERE notification_id = %s", (position,)
-    ).fetchone()
-    assert row is not None
-    fact: InvoiceIssued | CreditNoteIssued = codec.decode(row[0], bytes(row[1]))
+    fact: InvoiceIssued | CreditNoteIssued
+    (fact,) = facts_at(view.connection, [position])
     return fact
 
 

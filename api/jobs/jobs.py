@@ -34,13 +34,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
 from api.fleet.constraints import NodeDemandsForm, demands_told
 from api.jobs import workspaces
-from api.market.explanations import (
-    JobQuoteAnswer,
-    LeaseMatchAnswer,
-    match_told,
-    matches_at,
-    quote_told,
-)
+from api.market.explanations import JobQuoteAnswer, LeaseMatchAnswer, match_told, quote_told
 from api.market.matching import Wish, look, require_possible, room_of, wish_of
 from api.market.performance import performance_of_match
 from domain.hardware import mig
@@ -78,6 +72,7 @@ from domain.sites.datastore import datastore_stream
 from domain.sites.paths import PATH_CHARACTERS_MAX
 from domain.sites.reservation import reservation_stream
 from domain.trust.reasons import TrustReason
+from ledger.log.market import facts_at
 from projections.fleet.fleet import FLEET
 from projections.lease import leases
 from projections.lease.leases import LEASES
@@ -503,7 +498,7 @@ def explain_job(job_id: JobInPath, call: Caller) -> Response:
             job_id=job_id,
             position=view.position,
             now=_now(call, view.connection, job_id) if is_waiting else None,
-            matches=[match_told(fact) for fact in matches_at(view.connection, positions)],
+            matches=[match_told(fact) for fact in facts_at(view.connection, positions)],
         )
         return call.answer(view, told)
 

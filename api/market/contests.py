@@ -16,10 +16,10 @@ from api.door.models import AnswerModel, Count, MomentQuery, NodeId, NodeInPath,
 from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet.nodes import visible_node
-from api.market.explanations import matches_at
 from domain.duration import DAY_US
 from domain.fleet.reasons import FleetReason
 from domain.market.matching import lost_by
+from ledger.log.market import facts_at
 from projections.fleet.fleet import FLEET
 from projections.market import contests
 from projections.market.contests import CONTESTS
@@ -88,7 +88,7 @@ def read_node_matches(node_id: NodeInPath, call: Caller, since: MomentQuery = No
         lost = [row.position for row in rows if not row.is_won]
         times: dict[LostBy, int] = {}
         dearest = 0
-        for fact in matches_at(view.connection, lost):
+        for fact in facts_at(view.connection, lost):
             reason, winner = lost_by(fact, node_id)
             named: Any = reason
             times[named] = times.get(named, 0) + 1

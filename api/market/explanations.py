@@ -30,7 +30,6 @@ from domain.market.dimensions import OfferedNode
 from domain.market.explanation import Relaxation
 from domain.market.matching import recompute
 from domain.money import PPM
-from ledger.log import codec
 from projections.trust.reputation import Setting
 
 SettingName = Literal["edge", "datacenter"]
@@ -163,16 +162,6 @@ class JobQuoteAnswer(AnswerModel):
     impossible: str | None = None
     free_by: Told_at | None = None
     position: Position
-
-
-def matches_at(connection: Any, positions: list[int]) -> list[MatchDecided]:
-    """The recorded matches at these positions of the market log, in its order."""
-    rows = connection.execute(
-        "SELECT topic, state FROM public.market_events WHERE notification_id = ANY(%s)"
-        " ORDER BY notification_id",
-        (positions,),
-    )
-    return [codec.decode(topic, bytes(state)) for topic, state in rows]
 
 
 def match_told(fact: MatchDecided) -> LeaseMatchAnswer:

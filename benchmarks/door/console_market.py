@@ -18,14 +18,12 @@ from api.process import secret_files
 from api.process.key_files import BLINDING
 from api.process.service import Service
 from benchmarks.books.statements import HOURS, write_log
-from benchmarks.fleet.lease_open import NODES_TOGETHER, OWNER, PRICE, node_commands
-from domain.fleet.provider import OpenRegion, RegisterProvider
+from benchmarks.fleet.lease_open import NODES_TOGETHER, OWNER, PRICE, node_commands, supply_commands
 from domain.funds.deposit import ConfirmDeposit
 from domain.lease.lease import ReadyLease, lease_stream
 from domain.metering import report
 from domain.money import credit
 from domain.parties.account import SCOPES_OF, FirstKey, OpenAccount
-from domain.prices.tariff import CLOUDBENDER, publish
 from ledger.log import usage
 from projections import tables
 
@@ -77,23 +75,7 @@ def _parties(service: Service, renters: int) -> tuple[str, list[str]]:
     now_us = time.time_ns() // 1_000
     at: dict[str, Any] = {"at_us": now_us}
     owner, secrets = keys.new(live=False), [keys.new(live=False) for _ in range(renters)]
-    commands: list[Any] = [
-        publish(CLOUDBENDER, version=1, effective_from_us=0, by="operator", at_us=now_us),
-        _account(OWNER, "owner", owner, now_us),
-        RegisterProvider(
-            provider_id="prov_one", account_id=OWNER, kind="physical", payment_mode="credits", **at
-        ),
-        OpenRegion(
-            region_id="region_one",
-            provider_id="prov_one",
-            name="home",
-            storage_mode="local",
-            setting="datacenter",
-            admission="operator",
-            allow_public_jobs=True,
-            **at,
-        ),
-    ]
+    commands: list[Any] = [_account(OWNER, "owner", owner, now_us), *supply_commands(now_us)]
     for number, secret in enumerate(secrets):
         account_id = f"acct_visitor{number:04d}"
         commands += [

@@ -222,16 +222,10 @@ def found(ledger: Ledger, nodes: int, renters: int) -> list[str]:
     return secrets
 
 
-def _accounts(ledger: Ledger, now_us: int, renters: int) -> list[str]:
+def supply_commands(now_us: int) -> list[Any]:
+    """A tariff, and the provider and the region of OWNER that every node stands in."""
     at: dict[str, Any] = {"at_us": now_us}
-    secrets = [keys.make(bytes([number]) * 38) for number in range(renters)]
-    commands: list[Any] = [
-        BootstrapOperator(
-            account_id=OPERATOR, member_id="operator", key_id="k0000000", key_sha256="11" * 32, **at
-        ),
-        OpenAccount(
-            account_id=OWNER, kind="party", opened_by="operator", owner_member_id="owner", **at
-        ),
+    return [
         publish(CLOUDBENDER, version=1, effective_from_us=0, by="operator", at_us=now_us),
         RegisterProvider(
             provider_id="prov_one", account_id=OWNER, kind="physical", payment_mode="credits", **at
@@ -246,6 +240,20 @@ def _accounts(ledger: Ledger, now_us: int, renters: int) -> list[str]:
             allow_public_jobs=True,
             **at,
         ),
+    ]
+
+
+def _accounts(ledger: Ledger, now_us: int, renters: int) -> list[str]:
+    at: dict[str, Any] = {"at_us": now_us}
+    secrets = [keys.make(bytes([number]) * 38) for number in range(renters)]
+    commands: list[Any] = [
+        BootstrapOperator(
+            account_id=OPERATOR, member_id="operator", key_id="k0000000", key_sha256="11" * 32, **at
+        ),
+        OpenAccount(
+            account_id=OWNER, kind="party", opened_by="operator", owner_member_id="owner", **at
+        ),
+        *supply_commands(now_us),
     ]
     for number, secret in enumerate(secrets):
         account_id = f"acct_{number:032x}"

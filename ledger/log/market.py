@@ -468,6 +468,16 @@ def first(connection: Connection) -> tuple[UUID, int, bytes] | None:
     return None if row is None else (row[0], row[1], bytes(row[2]))
 
 
+def facts_at(connection: Connection, positions: Sequence[int]) -> list[Any]:
+    """The facts at these positions, in the order of the log; what is not there is left out."""
+    rows = connection.execute(
+        "SELECT topic, state FROM public.market_events WHERE notification_id = ANY(%s)"
+        " ORDER BY notification_id",
+        (list(positions),),
+    )
+    return [codec.decode(topic, bytes(state)) for topic, state in rows]
+
+
 def last_recorded_us(connection: Connection) -> int | None:
     """When the last fact was recorded; None before the first."""
     row = connection.execute(

@@ -74,7 +74,7 @@ async def take(visit: Visit) -> Response:
         body: dict[str, Any] = {"amount": entering.credits_of(text, "the amount")}
         made = await visit.record(path, body)
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _page(visit, text, problem)
     return visit.to(f"/earn/cash-out/{made['cash_out_id']}")
@@ -137,7 +137,7 @@ async def take_mode(visit: Visit) -> Response:
     try:
         await visit.record(f"/v1/accounts/{visit.account_id}/payment-mode", body)
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _mode(visit, problem)
     return visit.to("/earn/cash-out")

@@ -56,7 +56,7 @@ async def take(visit: Visit) -> Response:
             return visit.to(f"/nodes/new/{made['admission_id']}")
         code = await visit.record("/v1/nodes/join-codes", {"region_id": region_id})
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _page(visit, None, problem)
     return await _page(visit, code, None)
@@ -137,7 +137,7 @@ async def take_admission(visit: Visit) -> Response:
         else:
             raise refused("invalid", "choose a step")
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _admission(visit, None, problem)
     return visit.to(f"/nodes/new/{visit.params['admission_id']}")

@@ -35,7 +35,7 @@ async def take(visit: Visit) -> Response:
         else:
             raise refused("invalid", "this form is unknown")
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _page(visit, problem)
     return visit.to(visit.here)

@@ -41,7 +41,7 @@ async def take(visit: Visit) -> Response:
             body["available_until"] = _until(visit.form["until"])
         await visit.record("/v1/offers", body)
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _page(visit, text, settlement, problem)
     return visit.to(f"/nodes/{node['node_id']}")
@@ -69,7 +69,7 @@ async def _page(
             parts = await visit.read(f"{path}/earnings/per-hour", price=units)
             text = decimal(units, PLACES["CREDIT"]).replace(",", "").rstrip("0").rstrip(".")
         except Refused as found:
-            if found.status in (401, 403, 404):
+            if found.ends_visit:
                 raise
             problem = found
     models = [one["model"] for one in (node.get("specs") or {}).get("devices", [])]

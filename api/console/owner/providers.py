@@ -26,7 +26,7 @@ async def take(visit: Visit) -> Response:
     try:
         await visit.record("/v1/providers", body)
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _page(visit, problem)
     return visit.to("/providers")
@@ -69,7 +69,7 @@ async def take_region(visit: Visit) -> Response:
     try:
         made = await visit.record("/v1/regions", body)
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _regions(visit, problem)
     return visit.to(f"/regions/{made['region_id']}")

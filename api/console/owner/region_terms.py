@@ -45,7 +45,7 @@ async def take(visit: Visit) -> Response:
         }
         await visit.record(f"/v1/regions/{region_id}/terms", body)
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _page(visit, problem)
     return visit.to(f"/regions/{region_id}")

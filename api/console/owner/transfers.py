@@ -21,7 +21,7 @@ async def take(visit: Visit) -> Response:
     try:
         made = await visit.record(path, body)
     except Refused as problem:
-        if problem.status in (401, 403, 404):
+        if problem.ends_visit:
             raise
         return await _page(visit, problem)
     return visit.show("owner/transfer_offered.html", made=made)

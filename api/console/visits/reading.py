@@ -50,6 +50,13 @@ class Refused(Exception):
         """The sentence for a person, without the fields."""
         return str(self.problem.get("detail") or self.problem.get("title", ""))
 
+    @property
+    def ends_visit(self) -> bool:
+        """Whether no form can be shown with it: the reader is unknown, or may not see what it is
+        about, or there is no such thing.
+        """
+        return self.status in (401, 403, 404)
+
 
 def refused(code: str, detail: str = "") -> Refused:
     """A refusal of the page itself, by one of the API's codes."""
