@@ -33,7 +33,9 @@ WRITE_S = 30
 
 @dataclass(frozen=True)
 class Suite:
-    """How many seeds `make test` takes, and how many one pass of `make test-long` takes."""
+    """How many seeds `make test` and `make test-slow` take, and how many one pass of
+    `make test-long` takes.
+    """
 
     name: str
     module: str

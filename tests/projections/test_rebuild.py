@@ -59,7 +59,16 @@ def test_every_table_of_every_projection_has_rows_in_the_story(
     assert empty == {"fleet.holding"}, "everything was released at the end of the story"
 
 
-@pytest.mark.parametrize("facts_max", [pytest.param(1, marks=pytest.mark.long), 7])
+@pytest.mark.parametrize(
+    "facts_max",
+    [
+        pytest.param(1, marks=pytest.mark.long),
+        pytest.param(
+            7, marks=pytest.mark.slow("::test_the_rows_do_not_depend_on_how_the_log_is_cut")
+        ),
+        61,
+    ],
+)
 def test_the_rows_do_not_depend_on_how_the_log_is_cut(
     connection: psycopg.Connection[Any], facts_max: int
 ) -> None:

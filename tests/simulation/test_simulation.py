@@ -31,7 +31,16 @@ def made(postgres: Databases, template_with_views: str) -> Generator[Founded, No
         yield founding
 
 
-@pytest.mark.parametrize("seed", SUITES["simulation"].short_seeds)
+WHOLE = pytest.mark.slow("::test_a_history_holds_what_is_promised")
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=WHOLE if seed >= 4 else ())
+        for seed in SUITES["simulation"].short_seeds
+    ],
+)
 def test_a_history_holds_what_is_promised(seed: int, made: Founded) -> None:
     run(seed, made)
 
