@@ -73,12 +73,13 @@ def test_a_slow_test_names_its_short_form_which_make_test_runs(file: str, mark: 
     assert not mark.keywords
     for argument in mark.args:
         assert isinstance(argument, ast.Constant)
-        there, _, name = str(argument.value).partition("::")
+        named = str(argument.value)
+        there, _, name = named.partition("::")
         body = _trees()[there or file].body
         found = [one for one in body if isinstance(one, ast.FunctionDef) and one.name == name]
-        assert len(found) == 1, f"there is no {argument.value}"
+        assert len(found) == 1, f"there is no {named}"
         assert name.startswith("test_")
-        assert _is_in_make_test(found[0]), f"{argument.value} is not run by `make test`"
+        assert _is_in_make_test(found[0]), f"{named} is not run by `make test`"
 
 
 def test_no_file_is_a_slow_suite_as_a_whole_and_each_suite_has_tests() -> None:

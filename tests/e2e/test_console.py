@@ -18,7 +18,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.conftest import Databases, fresh
 from tests.e2e.pages.browser import CHROMIUM, browser_in, new_page, pictured
-from tests.e2e.pages.crawling import Crawl, overheard, sign_in, sign_out
+from tests.e2e.pages.crawling import Crawl, Scheme, overheard, sign_in, sign_out
 from tests.e2e.pages.market import ROLES, Market, market_in
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
@@ -294,16 +294,44 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_axe
+@pytest.mark.pages("::test_every_page_of_a_role_leads_on_and_is_sound_at_one_width_in_one_scheme")
 @pytest.mark.parametrize("role", ["", *ROLES])
 def test_every_link_of_every_page_leads_on_and_every_page_is_sound(
     market: Market, page: Page, sound: Path, role: str
 ) -> None:
+    crawl(market, page, role, Crawl(page, sound, leave=leave(role)))
+
+
+@needs_axe
+@pytest.mark.parametrize(
+    ("role", "width", "scheme"),
+    [
+        ("", 360, "light"),
+        ("renter", 1280, "dark"),
+        ("owner", 360, "dark"),
+        ("operator", 1280, "light"),
+        ("auditor", 360, "light"),
+    ],
+)
+def test_every_page_of_a_role_leads_on_and_is_sound_at_one_width_in_one_scheme(
+    market: Market, page: Page, sound: Path, role: str, width: int, scheme: Scheme
+) -> None:
+    """The short form of the crawls: between them the roles see both widths and both schemes."""
+    crawl(market, page, role, Crawl(page, sound, leave(role), (width,), (scheme,)))
+
+
+def leave(role: str) -> frozenset[str]:
+    return REFERENCE if role else frozenset()
+
+
+def crawl(market: Market, page: Page, role: str, found: Crawl) -> None:
+    """As this role, from its home page; what it must have come to."""
     with overheard(page) as complaints:
         if role:
             sign_in(page, market.address, market.keys[role])
         else:
             page.goto(f"http://{market.address}/")
-        found = Crawl(page, sound, leave=REFERENCE if role else frozenset()).run()
+        found.run()
     assert found.wrong == [], "\n".join(found.wrong)
     assert complaints == []
     assert {"/", "/epochs", "/epochs/*", *(REFERENCE if not role else ["/docs"])} <= set(
