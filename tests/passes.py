@@ -56,7 +56,7 @@ ALL = (
     Suite(
         "rules",
         "tests.seeds.rules",
-        "the properties of the rules, each with the examples of make test",
+        "the properties of the rules, each with the examples of make test-properties",
         short=1,
         one_pass=5,
         seconds=175,

@@ -313,6 +313,10 @@ def _wait(until: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow(
+    "::test_what_a_killed_rebuild_left_hinders_no_later_one",
+    "::test_a_second_runner_waits_for_the_first_and_goes_on_where_it_stopped",
+)
 def test_the_kill_of_two_competing_runners_leaves_every_row_exactly_once(
     database: str, connection: psycopg.Connection[Any]
 ) -> None:
