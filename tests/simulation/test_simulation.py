@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from api.chain.stores import OutboxStore, ScannerStore
+from api.chain.timer import ChainJobs
+from domain.epochs import settlement
 from domain.metering import counting
 from domain.metering.counting import Counted
 from domain.money import PPM
@@ -17,6 +20,7 @@ from ledger.log import recorder
 from ledger.log.handle import Ledger
 from tests.conftest import Databases
 from tests.passes import SUITES
+from tests.simulation.chain import Way
 from tests.simulation.founding import Founded, founded
 from tests.simulation.run import play
 from tests.simulation.suite import run
@@ -37,7 +41,7 @@ def test_a_history_holds_what_is_promised(seed: int, made: Founded) -> None:
 
 
 def test_the_same_seed_is_the_same_history_and_another_is_another(made: Founded) -> None:
-    first, again, other = play(2, made), play(2, made), play(3, made)
+    first, again, other = play(3, made), play(3, made), play(4, made)
     assert (first.head, first.lines, first.faults) == (again.head, again.lines, again.faults)
     assert first.head != other.head
 
@@ -86,11 +90,54 @@ def _answered_before(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(Ledger, "_append", append)
 
 
+def _taken_before_it_is_final(patched: pytest.MonkeyPatch) -> None:
+    """What the chain says is believed at its head."""
+    plain = ScannerStore.waiting
+    patched.setattr(ScannerStore, "waiting", lambda self, _final: plain(self, 2**40))
+
+
+def _a_nonce_again(patched: pytest.MonkeyPatch) -> None:
+    """The nonce of the last transaction is taken once more."""
+    plain = Way.transaction_count
+
+    def count(self: Any, address: str, number: Any = "latest") -> int:
+        return max(0, plain(self, address, number) - 1)
+
+    patched.setattr(Way, "transaction_count", count)
+    patched.setattr(OutboxStore, "nonce_max", lambda *_args: None)
+
+
+def _a_unit_too_much(patched: pytest.MonkeyPatch) -> None:
+    """A unit of the treasury goes to the nodes."""
+    plain = settlement.pools_of
+
+    def pools(units: int, policy: Any) -> tuple[int, int, int]:
+        compute, availability, treasury = plain(units, policy)
+        return compute + 1, availability, treasury - 1
+
+    patched.setattr(settlement, "pools_of", pools)
+
+
+def _a_veto_forgotten(patched: pytest.MonkeyPatch) -> None:
+    """What was vetoed is proposed again by itself."""
+    plain = ChainJobs._payout
+
+    def payout(self: Any, epoch: int) -> Any:
+        found = plain(self, epoch)
+        return replace(found, status="built") if found.status == "vetoed" else found
+
+    patched.setattr(ChainJobs, "_payout", payout)
+
+
 PLANTED = {
     _no_command_row: "was answered and is not there",
     _priced_twice: "leases stop",
     _priced_in_part: "gpu_us=",
     _answered_before: "held_back",
+    _taken_before_it_is_final: "is not final",
+    _a_nonce_again: "chain_intent",
+    _a_unit_too_much: "compute_carry",
+    _a_veto_forgotten: "was held and is proposed again",
 }
 """And what is said by what finds it: an answer without its row, a lease that holds less than it
 would cost, a bill, what an owner has.
