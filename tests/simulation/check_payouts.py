@@ -152,8 +152,8 @@ class PayoutChecks:
         used = sum(gpu_us for _, _, gpu_us in self.reference.used)
         assert used == sum(one.gpu_us for one in run.reference.leases.values()), used
         promised, roots = self.promised(), self.roots
-        told = {epoch: int(one["committed"]["units"]) for epoch, one in roots.items()}
-        assert told == {one: promised.get(one) for one in told}, (told, promised)
+        committed = {epoch: int(one["committed"]["units"]) for epoch, one in roots.items()}
+        assert committed == {one: promised.get(one) for one in committed}, (committed, promised)
         if not run.payouts.is_held:
             assert self.accepted == list(promised), (self.accepted, promised)
 
