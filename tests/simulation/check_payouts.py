@@ -41,6 +41,7 @@ class PayoutChecks:
         self.matured: dict[int, dict[str, int]] = defaultdict(dict)
         self.confirmed: dict[str, int] = defaultdict(int)
         self.purchases: list[int] = []
+        self.unpaid_us = 0
 
     def promised(self) -> dict[int, int]:
         """What the root of each epoch promises in all. Its cut is the later of its last reward and
@@ -71,8 +72,10 @@ class PayoutChecks:
 
     def _lease_usage_accrued(self, position: int, fact: dict[str, Any]) -> None:
         paid = sum(int(one["amount"]["units"]) for one in fact["drawn"] if one["source"] == "cash")
-        if paid:
-            gpu_us = int(fact["gpu_us_new"])
+        gpu_us = int(fact["gpu_us_new"])
+        if not paid:  # less than a millionth of a credit: nobody paid it, so it has no weight
+            self.unpaid_us += gpu_us
+        else:
             self.reference.used.append((position, fact["provider_account_id"], gpu_us))
 
     def _epoch_closing(self, position: int, fact: dict[str, Any]) -> None:
@@ -150,11 +153,15 @@ class PayoutChecks:
             assert hashlib.sha256(data).hexdigest() == told["file_sha256"], epoch
             assert int(json.loads(data)["weights"]["compute"]) == one.weight, (epoch, one)
         used = sum(gpu_us for _, _, gpu_us in self.reference.used)
-        assert used == sum(one.gpu_us for one in run.reference.leases.values()), used
+        billed = sum(one.gpu_us for one in run.reference.leases.values())
+        assert used + self.unpaid_us == billed, (used, self.unpaid_us, billed)
         promised, roots = self.promised(), self.roots
         committed = {epoch: int(one["committed"]["units"]) for epoch, one in roots.items()}
         assert committed == {one: promised.get(one) for one in committed}, (committed, promised)
-        if not run.payouts.is_held:
+        if run.payouts.is_held:
+            held = self.vetoed[-1]
+            assert all(epoch < held for epoch in self.accepted), (self.accepted, held)
+        else:
             assert self.accepted == list(promised), (self.accepted, promised)
 
     def _leaves(self) -> dict[str, int]:

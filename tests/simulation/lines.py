@@ -21,7 +21,6 @@ import psycopg
 from psycopg.pq import ConnStatus, TransactionStatus
 
 from ledger.log.handle import LogBusy
-from tests.simulation.backends import Backends
 
 LOST, DIED, ASIDE = "lost", "died", "aside"
 GONE_MS_MAX = 10_000
@@ -54,7 +53,6 @@ class Lines:
 
     def __init__(self, database: str, admin: psycopg.Connection[Any]) -> None:
         self.database = database
-        self.backends = Backends(database, OBSERVER)
         self.dead = False
         self.statements = 0
         self.struck = ""
@@ -82,10 +80,8 @@ class Lines:
         query = (
             "SELECT count(pg_terminate_backend(pid, %s)) FROM pg_stat_activity"
             f" WHERE datname = %s AND pid = coalesce(%s, pid) AND application_name <> '{OBSERVER}'"
-            " AND pid <> ALL(%s)"
         )
-        asked = (GONE_MS_MAX, self.database, backend, self.backends.pids())
-        while self._admin.execute(query, asked).fetchone() != (0,):
+        while self._admin.execute(query, (GONE_MS_MAX, self.database, backend)).fetchone() != (0,):
             pass
 
     # --- at each statement -------------------------------------------------------------------

@@ -23,7 +23,6 @@ from contracts import reconcile
 from contracts.tally import Tally
 from ledger.log import recorder
 from tests.scenes.server import NOW_US, Caller
-from tests.simulation.backends import kept
 from tests.simulation.chain import Network, Way, keys_of
 from tests.simulation.check_payouts import PayoutChecks
 from tests.simulation.checks import Checks
@@ -248,9 +247,7 @@ def play(seed: int, founded: Founded, *, steps: int = 12, paying: int | None = N
         # The code of the contracts is the same in all runs; looking takes longer than paying.
         patched.setattr(reconcile, "check_deployment", lambda *_args, **_named: ())
         database, folder = stack.enter_context(founded.copied())
-        lines = Lines(database, founded.admin)
-        stack.enter_context(kept(lines.backends))
-        run = Run(seed, founded, lines, folder)
+        run = Run(seed, founded, Lines(database, founded.admin), folder)
         stack.callback(run.close)
         tally = Tally(run.way, founded.chain.deployment)
         patched.setattr(side, "_remote", lambda _settings: (tally, keys_of(run.network)))
