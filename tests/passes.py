@@ -171,10 +171,10 @@ ALL = (
     Suite(
         "simulation",
         "tests.simulation.suite",
-        "server, node, timers and renters on one clock, cut anywhere, against a reference ledger",
-        short=16,
-        one_pass=600,
-        seconds=1,
+        "server, node, timers, renters and chain on one clock, cut anywhere, against a reference",
+        short=18,
+        one_pass=400,
+        seconds=1.6,
     ),
 )
 SUITES = {one.name: one for one in ALL}
