@@ -136,7 +136,9 @@ async def _leases(visit: Visit, node_id: str) -> list[Told]:
     for one in found["data"]:
         if "lease_id" in one:
             brought[one["lease_id"]] = one
-    rows = await visit.read("/v1/leases", node_id=node_id, order="desc", limit=LEASES_MAX)
+    rows = await visit.read(
+        "/v1/leases", node_id=node_id, estimate=False, order="desc", limit=LEASES_MAX
+    )
     return [
         {
             "lease_id": one["lease_id"],
