@@ -229,6 +229,15 @@ def test_the_page_of_the_log_checks_proofs_in_the_browser(market: Market, page: 
     assert "the report is not in its lane" in checked(pinned.replace(lines[1], f"extra {forged}"))
 
 
+_BUTTONS = {"split": "Split it so", "windows": "Announce it", "terms": "Set version"}
+
+
+def _region(market: Market) -> str:
+    """Where the owner's machine stands."""
+    found: str = market.read("owner", f"/v1/nodes/{market.told['node']}")["region_id"]
+    return found
+
+
 def test_a_stranger_takes_a_key_and_each_role_sees_its_pages(market: Market, page: Page) -> None:
     """The pages of which the documents show pictures."""
     headers = {"Authorization": f"Bearer {market.keys['operator']}", "Idempotency-Key": "invite"}
@@ -249,16 +258,25 @@ def test_a_stranger_takes_a_key_and_each_role_sees_its_pages(market: Market, pag
         page.get_by_role("link", name=link, exact=True).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
     sign_out(page)
+    node, region = f"/nodes/{market.told['node']}", _region(market)
     shown = {
-        "renter": ("rent", "/rent", "running"),
-        "owner": ("machine", f"/nodes/{market.told['node']}", "use"),
-        "operator": ("operate", "/operate", "timers"),
+        "renter": (("rent", "/rent", "running"),),
+        "owner": (
+            ("machine", node, "use"),
+            ("split", f"{node}/split", "split"),
+            ("windows", f"{node}/windows", None),
+            ("terms", f"/regions/{region}/terms", None),
+        ),
+        "operator": (("operate", "/operate", "timers"),),
     }
-    for role, (name, path, part) in shown.items():
+    for role, pages in shown.items():
         sign_in(page, market.address, market.keys[role])
-        page.goto(f"http://{market.address}{path}")
-        assert role == "renter" or page.get_by_test_id(part).is_visible()
-        pictured(page, name, whole=False)
+        for name, path, part in pages:
+            page.goto(f"http://{market.address}{path}")
+            assert part is None or role == "renter" or page.get_by_test_id(part).is_visible()
+            if name in _BUTTONS:
+                expect(page.get_by_role("button", name=_BUTTONS[name])).to_be_visible()
+            pictured(page, name, whole=name in ("split", "windows", "terms"))
         sign_out(page)
 
 
