@@ -1,0 +1,1 @@
+"""Who is served next, where more is asked than can be done."""

@@ -1,0 +1,82 @@
+"""How many requests of one address are looked at at once, before it is known whose they are.
+
+    of one address at the entrance <= AT_ENTRANCE
+    of its long bodies read at once <= LONG_BODIES
+
+Everything up to a request's turn runs on the one event loop of a process, and so does every
+refusal: sixty wrong keys at once would stand before the next caller's. So they come in one after
+the other, and between two of them others are served. Nothing waits inside for a slow line, and for
+the database only to look up a key that is not remembered: others behind one address wait shortly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+AT_ENTRANCE = 2
+LONG_BODIES = 2
+LEAVE = "tallystick.entrance"
+"""Where the scope of a request holds what lets the next one in."""
+
+
+class Places:
+    """So many places for each name; who waits for one is served in order. Of one event loop."""
+
+    def __init__(self, each: int) -> None:
+        self._each = each
+        self._of: dict[str, tuple[asyncio.Semaphore, list[int]]] = {}
+
+    @asynccontextmanager
+    async def one(self, name: str) -> AsyncGenerator[None, None]:
+        """A place of this name for the time of the block."""
+        place = await self.take(name)
+        try:
+            yield
+        finally:
+            place.leave()
+
+    async def take(self, name: str) -> Place:
+        """A place, to be left by hand."""
+        semaphore, users = self._of.setdefault(name, (asyncio.Semaphore(self._each), [0]))
+        users[0] += 1
+        try:
+            await semaphore.acquire()
+        except BaseException:
+            self._forget(name)
+            raise
+        return Place(self, name)
+
+    def left(self, name: str) -> None:
+        """Called by the place that was left."""
+        self._of[name][0].release()
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        users = self._of[name][1]
+        users[0] -= 1
+        if not users[0]:
+            del self._of[name]
+
+
+class Place:
+    """A place that somebody has; leaving it twice is once."""
+
+    def __init__(self, places: Places, name: str) -> None:
+        self._places: Places | None = places
+        self._name = name
+
+    def leave(self) -> None:
+        """The next one may come."""
+        if self._places is not None:
+            places, self._places = self._places, None
+            places.left(self._name)
+
+
+def leave(scope: Any) -> None:
+    """The request of this scope is past the entrance, where it came through one."""
+    place: Place | None = scope.get(LEAVE)
+    if place is not None:
+        place.leave()
