@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import pytest
 
 from api.door import auth
 from api.leasing import leases
+from api.telemetry.metrics import TURNS_WAITING
 from tests.api.door.test_http_bounds import listening
 from tests.processes import until
 from tests.scenes.server import Caller, Scene
@@ -46,38 +47,43 @@ def asked(port: int, who: Caller, path: str = "/v1/leases") -> httpx.Response:
     return httpx.get(address, headers=who.headers, timeout=60)
 
 
+class Stuck:
+    """Lists of leases that one account asks for: they do not end before the test says so."""
+
+    def __init__(self, account_id: str) -> None:
+        self.begun, self.ends = 0, threading.Event()
+        self._account_id, self._read = account_id, leases.leases.read_leases
+
+    def __call__(self, *args: Any, account_id: str | None, **rest: Any) -> Any:
+        if account_id == self._account_id:
+            self.begun += 1
+            self.ends.wait(30)
+        return self._read(*args, account_id=account_id, **rest)
+
+
 @pytest.fixture
-def stuck(served: Served, monkeypatch: pytest.MonkeyPatch) -> Generator[dict[str, int], None, None]:
-    """Lists of leases that the renter asks for do not end while the test runs."""
-    read, account = leases.leases.read_leases, served.scene.renter.account_id
-    seen, ends = {"begun": 0}, threading.Event()
-
-    def slow(*args: Any, account_id: str | None, **rest: Any) -> Any:
-        if account_id == account:
-            seen["begun"] += 1
-            ends.wait(30)
-        return read(*args, account_id=account_id, **rest)
-
-    monkeypatch.setattr(leases.leases, "read_leases", slow)
-    yield seen
-    ends.set()
+def stuck(served: Served, monkeypatch: pytest.MonkeyPatch) -> Generator[Stuck, None, None]:
+    made = Stuck(served.scene.renter.account_id)
+    monkeypatch.setattr(leases.leases, "read_leases", made)
+    yield made
+    made.ends.set()
 
 
 def test_sixty_four_requests_of_one_renter_hold_four_places_and_nobody_else_waits(
-    served: Served, stuck: dict[str, int]
+    served: Served, stuck: Stuck
 ) -> None:
     scene, port = served
     most = scene.service.settings.account_requests_at_once
     with ThreadPoolExecutor(CONNECTIONS) as threads:
         heavy = [threads.submit(asked, port, scene.renter) for _ in range(CONNECTIONS)]
-        until(lambda: stuck["begun"] >= most)
+        until(lambda: stuck.begun >= most)
         began = time.monotonic()
         for path in ("/v1/leases", "/v1/offers", "/readyz", "/metrics"):
             assert asked(port, scene.rival, path).status_code == 200, path
         assert time.monotonic() - began < MEANWHILE_S
-        assert stuck["begun"] == most
+        assert stuck.begun == most
         assert not any(each.done() and each.result().status_code == 200 for each in heavy)
-        _end(served, stuck)
+        stuck.ends.set()
         codes = [each.result() for each in heavy]
     full = [each for each in codes if each.status_code != 200]
     assert {(each.status_code, each.json()["code"]) for each in full} <= {(429, "too_many_at_once")}
@@ -88,39 +94,23 @@ def test_sixty_four_requests_of_one_renter_hold_four_places_and_nobody_else_wait
         assert int(each.headers["Retry-After"]) >= 1
 
 
-def _end(served: Served, stuck: dict[str, int]) -> None:
-    """From here on the renter's lists end at once: the event of the fixture is set early."""
-    closure: Callable[..., Any] = leases.leases.read_leases
-    cells = dict(zip(closure.__code__.co_freevars, closure.__closure__ or (), strict=True))
-    cells["ends"].cell_contents.set()
-    assert stuck["begun"] >= served.scene.service.settings.account_requests_at_once
-
-
-def test_a_client_that_goes_away_leaves_its_place_in_the_line(
-    served: Served, stuck: dict[str, int]
-) -> None:
+def test_a_client_that_goes_away_leaves_its_place_in_the_line(served: Served, stuck: Stuck) -> None:
     scene, port = served
     most = scene.service.settings.account_requests_at_once
     ask = f"GET /v1/leases HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {scene.renter.key}\r\n\r\n"
     socks = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(most + 5)]
     for sock in socks:
         sock.sendall(ask.encode())
-    turns = scene.service  # the line is the application's: its length is in the numbers
-    del turns
-    until(lambda: stuck["begun"] == most and _waiting(port, scene) == 5)
+    until(lambda: stuck.begun == most and _waiting() == 5)
     for sock in socks:
         sock.close()
-    until(lambda: _waiting(port, scene) == 0)
-    _end(served, stuck)
+    until(lambda: _waiting() == 0)
+    stuck.ends.set()
     assert asked(port, scene.renter).status_code == 200
-    assert stuck["begun"] == most + 1, "none of those who left was begun"
+    assert stuck.begun == most + 1, "none of those who left was begun"
 
 
-def _waiting(port: int, scene: Scene) -> int:
-    del port
-    from api.telemetry.metrics import TURNS_WAITING
-
-    assert scene.service is not None
+def _waiting() -> int:
     return int(next(iter(TURNS_WAITING.collect())).samples[0].value)
 
 
@@ -138,8 +128,6 @@ def test_a_wrong_key_that_is_sent_again_asks_the_database_once(
 
     monkeypatch.setattr(auth, "CACHE_SECONDS", 60.0)
     monkeypatch.setattr(auth.Authenticator, "_looked_up", counted)
-    key = scene.renter.key
-    assert key is not None
     wrong = Caller(scene.http, auth.executor_key(b"x" * 32))
     answers = [asked(port, wrong) for _ in range(5)]
     assert {(each.status_code, each.json()["code"]) for each in answers} == {
