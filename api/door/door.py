@@ -162,6 +162,7 @@ async def _known(request: Request, operation: Operation, known: frozenset[str]) 
     _check_parameters(request, known)
     wanted = positions.min_position(request.headers) if operation.method == "GET" else None
     if wanted is not None:
+        entrance.leave(request.scope)
         await app.heads.until(wanted)
     return principal
 
@@ -193,9 +194,13 @@ async def _principal(request: Request, authenticator: Authenticator, turns: Wait
     known = authenticator.remembered(header)
     if known is not None:
         return known
+    entrance.leave(request.scope)
     async with turns.turn(stranger_at(_address(request)), request.receive):
-        known = authenticator.remembered(header)  # whoever went before may have asked for it
-        return known or await run_in_threadpool(authenticator.authenticate, header)
+        known = authenticator.remembered(header)  # who went before may have asked for it
+        if known is not None:
+            return known
+        found: Principal = await run_in_threadpool(authenticator.authenticate, header)
+        return found
 
 
 def _address(request: Request) -> str:
@@ -245,8 +250,9 @@ async def _body(request: Request, operation: Operation) -> bytes:
     # A long one comes over a slow line, perhaps: nobody but the other long ones waits for it.
     entrance.leave(request.scope)
     bodies: entrance.Places = request.app.state.long_bodies
-    async with bodies.one(_address(request)):
+    async with bodies.one(_address(request)) as place:
         request._body = await _read(request, most)
+        place.leave_after(len(request._body) / entrance.LONG_BODY_BYTES_PER_S)
     return request._body
 
 

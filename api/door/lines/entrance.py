@@ -18,6 +18,8 @@ from typing import Any
 
 AT_ENTRANCE = 2
 LONG_BODIES = 2
+LONG_BODY_BYTES_PER_S = 4 * 1_048_576
+"""What one of these places lets through: a body keeps its place for its share of a second."""
 LEAVE = "tallystick.entrance"
 """Where the scope of a request holds what lets the next one in."""
 
@@ -30,12 +32,15 @@ class Places:
         self._of: dict[str, tuple[asyncio.Semaphore, list[int]]] = {}
 
     @asynccontextmanager
-    async def one(self, name: str) -> AsyncGenerator[None, None]:
-        """A place of this name for the time of the block."""
+    async def one(self, name: str) -> AsyncGenerator[Place, None]:
+        """A place of this name for the time of the block, or longer: `leave_after`."""
         place = await self.take(name)
         try:
-            yield
-        finally:
+            yield place
+        except BaseException:
+            place.leave()
+            raise
+        if not place.is_kept:
             place.leave()
 
     async def take(self, name: str) -> Place:
@@ -67,12 +72,18 @@ class Place:
     def __init__(self, places: Places, name: str) -> None:
         self._places: Places | None = places
         self._name = name
+        self.is_kept = False
 
     def leave(self) -> None:
         """The next one may come."""
         if self._places is not None:
             places, self._places = self._places, None
             places.left(self._name)
+
+    def leave_after(self, seconds: float) -> None:
+        """Keep it for so long, for whoever comes next; the one who has it goes on at once."""
+        self.is_kept = True
+        asyncio.get_running_loop().call_later(seconds, self.leave)
 
 
 def leave(scope: Any) -> None:

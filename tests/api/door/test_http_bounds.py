@@ -16,7 +16,7 @@ import uvicorn
 
 from api.door import http_bounds
 from api.door.http_bounds import BODY_HELD_BYTES, HEADERS_MAX, MESSAGE_BYTES_MAX, BoundedProtocol
-from api.ingest.door import Receive, Scope, Send
+from api.ingest.door import Asgi, Receive, Scope, Send
 from tests.processes import until
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
@@ -61,9 +61,7 @@ def port(application: Application, monkeypatch: pytest.MonkeyPatch) -> Generator
 
 
 @contextmanager
-def listening(
-    application: Application, *, proxy_headers: bool = False
-) -> Generator[int, None, None]:
+def listening(application: Asgi, *, proxy_headers: bool = False) -> Generator[int, None, None]:
     config = uvicorn.Config(
         application,
         port=0,

@@ -18,8 +18,8 @@ import httpx2 as httpx
 import pytest
 
 from api.door import auth
-from api.leasing import leases
 from api.telemetry.metrics import TURNS_WAITING
+from projections.lease import leases as lease_rows
 from tests.api.door.test_http_bounds import listening
 from tests.processes import until
 from tests.scenes.server import Caller, Scene
@@ -52,7 +52,7 @@ class Stuck:
 
     def __init__(self, account_id: str) -> None:
         self.begun, self.ends = 0, threading.Event()
-        self._account_id, self._read = account_id, leases.leases.read_leases
+        self._account_id, self._read = account_id, lease_rows.read_leases
 
     def __call__(self, *args: Any, account_id: str | None, **rest: Any) -> Any:
         if account_id == self._account_id:
@@ -64,7 +64,7 @@ class Stuck:
 @pytest.fixture
 def stuck(served: Served, monkeypatch: pytest.MonkeyPatch) -> Generator[Stuck, None, None]:
     made = Stuck(served.scene.renter.account_id)
-    monkeypatch.setattr(leases.leases, "read_leases", made)
+    monkeypatch.setattr(lease_rows, "read_leases", made)
     yield made
     made.ends.set()
 
