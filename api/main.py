@@ -257,26 +257,7 @@ def envelope(app: Asgi, service: Service) -> Asgi:
     settings = service.settings
     rate = max(1, settings.requests_per_second // settings.workers), settings.requests_burst
     buckets, unsigned = Buckets(*rate), Buckets(*rate)
-    refusals = Buckets(REFUSALS_PER_SECOND, REFUSALS_BURST)
-    held = asyncio.Semaphore(REFUSALS_HELD_MAX)
-    places = entrance.Places(entrance.AT_ENTRANCE)
-
-    async def refused(scope: Scope, receive: Receive, send: Send, address: str) -> None:
-        """Who goes on asking although it was refused waits for the next refusal: each costs us as
-        much as it costs the caller.
-        """
-        if not refusals.spend(address).allowed and not held.locked():
-            async with held:
-                await asyncio.sleep(REFUSAL_SECONDS)
-        await _turn_away(scope, receive, send, scope["state"]["request_id"])
-
-    async def entered(scope: Scope, receive: Receive, send: Send, address: str) -> None:
-        """The application, as one of the few of its address that are looked at now."""
-        scope[entrance.LEAVE] = place = await places.take(address)
-        try:
-            await app(scope, receive, send)
-        finally:
-            place.leave()
+    refusals, places = entrance.Refusals(), entrance.Places(entrance.AT_ENTRANCE)
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -309,13 +290,15 @@ def envelope(app: Asgi, service: Service) -> Asgi:
             if is_usage:
                 if unsigned.is_empty(address):
                     state["rate_limit"] = unsigned.spend(address)
-                    return await refused(scope, receive, told, address)
+                    await refusals.pace(address)
+                    return await _turn_away(scope, receive, told, request_id)
             elif scope["path"] not in PROBES:
                 spent = buckets.spend(address)
                 state["rate_limit"], state[SPEND] = spent, partial(buckets.spend, address)
                 if not spent.allowed:
-                    return await refused(scope, receive, told, address)
-                return await entered(scope, receive, told, address)
+                    await refusals.pace(address)
+                    return await _turn_away(scope, receive, told, request_id)
+                return await places.through(app, scope, receive, told, address)
             return await app(scope, receive, told)
 
         route = USAGE_ROUTE if is_usage else None
@@ -327,10 +310,6 @@ def envelope(app: Asgi, service: Service) -> Asgi:
 USAGE_ROUTE = "/v1/nodes/{node_id}/usage"
 PROBES = ("/healthz", "/readyz")
 """Always answered."""
-REFUSALS_PER_SECOND, REFUSALS_BURST = 10, 20
-"""Refusals of one address that are told at once; later ones after `REFUSAL_SECONDS`."""
-REFUSAL_SECONDS = 1.0
-REFUSALS_HELD_MAX = 1_000
 UNSIGNED = frozenset({400, 401, 413, 415})
 """What usage ingest answers when it was not shown a report that its node signed."""
 

@@ -12,14 +12,21 @@ the database only to look up a key that is not remembered: others behind one add
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+
+from api.door.limits import Buckets
 
 AT_ENTRANCE = 2
 LONG_BODIES = 2
 LONG_BODY_BYTES_PER_S = 4 * 1_048_576
 """What one of these places lets through: a body keeps its place for its share of a second."""
+REFUSALS_PER_SECOND, REFUSALS_BURST = 10, 20
+"""Refusals of one address that are told at once; later ones after `REFUSAL_SECONDS`."""
+REFUSAL_SECONDS = 1.0
+REFUSALS_HELD_MAX = 1_000
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 LEAVE = "tallystick.entrance"
 """Where the scope of a request holds what lets the next one in."""
 
@@ -41,6 +48,14 @@ class Places:
             place.leave()
             raise
         if not place.is_kept:
+            place.leave()
+
+    async def through(self, app: Asgi, scope: Any, receive: Any, send: Any, name: str) -> None:
+        """Answer with `app`, as one of the few of its name that are looked at now."""
+        scope[LEAVE] = place = await self.take(name)
+        try:
+            await app(scope, receive, send)
+        finally:
             place.leave()
 
     async def take(self, name: str) -> Place:
@@ -84,6 +99,22 @@ class Place:
         """Keep it for so long, for whoever comes next; the one who has it goes on at once."""
         self.is_kept = True
         asyncio.get_running_loop().call_later(seconds, self.leave)
+
+
+class Refusals:
+    """Who goes on asking although it is refused waits for the next refusal: each of them costs a
+    server as much as it costs the caller.
+    """
+
+    def __init__(self) -> None:
+        self._soon = Buckets(REFUSALS_PER_SECOND, REFUSALS_BURST)
+        self._held = asyncio.Semaphore(REFUSALS_HELD_MAX)
+
+    async def pace(self, address: str) -> None:
+        """Return when a refusal of this address may be told."""
+        if not self._soon.spend(address).allowed and not self._held.locked():
+            async with self._held:
+                await asyncio.sleep(REFUSAL_SECONDS)
 
 
 def leave(scope: Any) -> None:
