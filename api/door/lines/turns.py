@@ -6,9 +6,9 @@
 Callers share a process as flows share a line (start-time fair queueing, Goyal, Vin and Cheng 1996,
 with `at_once` places as in Jin, Chase and Kaur 2004): `had` is the work that a caller was given, in
 seconds of a place, and the one with the least is next. Nobody saves up more than `CREDIT_S` by
-being away. Beside callers who had less and are about, a caller has one at work, and begins it when
-none of theirs is at work, or after `YIELD_S`: Python runs one thread at a time, so that each
-request beside another makes both slower.
+being away. Beside callers who had less and are about, a caller has one at work (another after
+`ABOUT_S`), and begins it when none of theirs is at work, or after `YIELD_S`: Python runs one thread
+at a time, so that each request beside another makes both slower.
 
 Who a caller is: an account with all its members and keys, a node, an executor; strangers and those
 whose keys are not known yet, by address; accounts that signed themselves up and were not looked at,
@@ -162,9 +162,11 @@ class Turns:
 
     def _must_wait_s(self, caller: _Caller, now_s: float) -> float | None:
         """Seconds until its next turn may begin; None: until one of its own has ended."""
-        less = [one for one in self._about.values() if one.had < caller.had and one is not caller]
-        if caller.at_work >= (1 if less else self.each):
+        if caller.at_work >= self.each:
             return None
+        less = [one for one in self._about.values() if one.had < caller.had and one is not caller]
+        if less and caller.at_work:  # one of its own that does not end holds the others up shortly
+            return max(0.0, caller.yields_from_s + ABOUT_S - now_s)
         is_beside = any(one.at_work for one in less)
         return max(0.0, caller.yields_from_s + YIELD_S - now_s) if is_beside else 0.0
 

@@ -138,6 +138,23 @@ def test_beside_who_had_less_a_caller_has_one_at_work_and_begins_it_when_they_ar
     assert hall.turns.in_line == 0, "and alone again as many as it may"
 
 
+def test_a_request_that_does_not_end_holds_up_its_own_caller_for_a_second_at_most() -> None:
+    hall = Hall(8, 4, 60)
+    hall.ask("light", 0.01)
+    for _ in range(2):
+        hall.ask("heavy", 0.1)
+    hall.go(hall.now_s + 0.5)
+    hall.ask("light", 0.01)
+    hall.ask("heavy", 60.0)
+    hall.go(hall.now_s + 0.5)
+    asked_s = hall.now_s
+    hall.ask("light", 60.0)
+    second = hall.ask("heavy", 60.0)
+    hall.go(asked_s + 2)
+    assert second.began_s is not None
+    assert second.began_s - asked_s <= turns.ABOUT_S
+
+
 def test_who_yields_begins_all_the_same_after_a_moment() -> None:
     hall = Hall(8, 4, 60)
     for _ in range(8):
