@@ -25,6 +25,8 @@ from api.door import errors, health
 from api.door.auth import Authenticator
 from api.door.door import Door, Way
 from api.door.limits import SPEND, Buckets, Spent, bucket_of
+from api.door.lines import entrance
+from api.door.lines.turns import Waiting
 from api.door.models import RequestModel
 from api.door.operation import Operation
 from api.door.paging import Cursors
@@ -106,6 +108,12 @@ def build(service: Service | None) -> FastAPI:
         app.state.cursors = Cursors(service.server_key)
         app.state.key_buckets = Buckets(
             max(1, settings.requests_per_second // settings.workers), settings.requests_burst
+        )
+        app.state.long_bodies = entrance.Places(entrance.LONG_BODIES)
+        app.state.turns = Waiting(
+            settings.requests_at_once,
+            settings.account_requests_at_once,
+            settings.account_requests_waiting,
         )
         service.forgetters.append(app.state.authenticator.forget)
     return app
@@ -249,6 +257,7 @@ def envelope(app: Asgi, service: Service) -> Asgi:
     settings = service.settings
     rate = max(1, settings.requests_per_second // settings.workers), settings.requests_burst
     buckets, unsigned = Buckets(*rate), Buckets(*rate)
+    refusals, places = entrance.Refusals(), entrance.Places(entrance.AT_ENTRANCE)
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -281,12 +290,15 @@ def envelope(app: Asgi, service: Service) -> Asgi:
             if is_usage:
                 if unsigned.is_empty(address):
                     state["rate_limit"] = unsigned.spend(address)
+                    await refusals.pace(address)
                     return await _turn_away(scope, receive, told, request_id)
             elif scope["path"] not in PROBES:
                 spent = buckets.spend(address)
                 state["rate_limit"], state[SPEND] = spent, partial(buckets.spend, address)
                 if not spent.allowed:
+                    await refusals.pace(address)
                     return await _turn_away(scope, receive, told, request_id)
+                return await places.through(app, scope, receive, told, address)
             return await app(scope, receive, told)
 
         route = USAGE_ROUTE if is_usage else None

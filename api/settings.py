@@ -70,6 +70,9 @@ class Settings:
     reports_burst: int = 120
     requests_per_second: int = 50
     requests_burst: int = 200
+    requests_at_once: int = 8  # requests at work in one process; below its database connections
+    account_requests_at_once: int = 4  # of them of one account, node or stranger's address
+    account_requests_waiting: int = 60  # that wait for their turn; one more is refused
     pin_every_s: int = 60
     spec_ttl_s: int = 900  # nodes not heard of for so long get no new leases; 0: they do
     workspace_mib: int = 100  # the most that one folder of a renter brings to a node, and back
@@ -103,6 +106,9 @@ class Settings:
             "pin_every_s",
             "requests_per_second",
             "requests_burst",
+            "requests_at_once",
+            "account_requests_at_once",
+            "account_requests_waiting",
             "workspace_mib",
             "workspace_account_mib",
             "workspace_total_mib",

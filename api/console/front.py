@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 
+from api.door.lines import entrance
 from api.door.operation import Operation
 from api.process.service import Service
 
@@ -43,6 +44,7 @@ def with_pages(app: Asgi, service: Service, reference: Reference) -> Asgi:
         nonlocal site
         if scope["type"] != "http" or scope["path"].startswith(APIS):
             return await app(scope, receive, send)
+        entrance.leave(scope)  # a page asks many questions, each in its own turn
         if site is None:
             site = await run_in_threadpool(_loaded, app, service, reference)
         return await site(scope, receive, send)

@@ -14,7 +14,7 @@ import re
 import time
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from api.door import keys
 from api.door.errors import Problem, problem
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from api.process.service import Service
 
 PUBLIC, KEY, NODE, EXECUTOR = "public", "key", "node", "executor"
+V = TypeVar("V")
 NOBODY = ""
 """No account has this id."""
 SEES_ALL = {"operator": frozenset({"operator", "audit:read"}), "auditor": frozenset(SCOPES)}
@@ -167,21 +168,27 @@ def admit(access_: Access, principal: Principal) -> None:
 
 
 class Authenticator:
-    """From an Authorization header to a principal. Remembers good keys for two seconds."""
+    """From an Authorization header to a principal. Remembers for two seconds who has a key, and
+    which keys nobody has: one that is sent again and again costs the database nothing.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._known: dict[str, tuple[Principal, int | None, float]] = {}
+        self._wrong: dict[str, float] = {}
 
     def forget(self) -> None:
         """Ask the view again: keys were issued or taken back in this process."""
-        self._known = {}
+        self._known, self._wrong = {}, {}
 
     def remembered(self, header: str | None) -> Principal | None:
         """The principal, if it can be told without asking the database. Raises Problem: 401."""
         if header is None:
             return ANYBODY
-        known = self._known.get(hashlib.sha256(_token(header).encode()).hexdigest())
+        digest = hashlib.sha256(_token(header).encode()).hexdigest()
+        known = self._known.get(digest)
+        if self._wrong.get(digest, 0.0) > time.monotonic():
+            raise _invalid()
         if known is None or known[2] < time.monotonic():
             return None
         if known[1] is not None and known[1] <= self._service.clock.now_us():
@@ -194,6 +201,17 @@ class Authenticator:
             return ANYBODY
         token = _token(header)
         digest = hashlib.sha256(token.encode()).hexdigest()
+        try:
+            principal, ends_us = self._looked_up(token, digest)
+        except Problem as problem:
+            if problem.code == "credential_invalid":
+                _remember(self._wrong, digest, time.monotonic() + CACHE_SECONDS)
+            raise
+        _remember(self._known, digest, (principal, ends_us, time.monotonic() + CACHE_SECONDS))
+        return principal
+
+    def _looked_up(self, token: str, digest: str) -> tuple[Principal, int | None]:
+        """Who has the key, and when it ends (us since the epoch). Raises Problem: 401."""
         with self._service.connection() as connection:
             self._service.follow(connection, [ACCESS])
             if token.startswith("ts_node_"):
@@ -205,10 +223,13 @@ class Authenticator:
                 principal = _of_key(row, token, self._service.clock.now_us())
                 ends = [] if row is None else [row.expires_at_us, row.revoked_at_us]
                 ends_us = min((end for end in ends if end is not None), default=None)
-        if len(self._known) >= CACHE_MAX:
-            self._known = {}
-        self._known[digest] = (principal, ends_us, time.monotonic() + CACHE_SECONDS)
-        return principal
+        return principal, ends_us
+
+
+def _remember(where: dict[str, V], digest: str, value: V) -> None:
+    if len(where) >= CACHE_MAX:
+        where.clear()
+    where[digest] = value
 
 
 def _token(header: str) -> str:

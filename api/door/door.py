@@ -25,8 +25,11 @@ from api.door import auth, errors, positions, unverified
 from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Authenticator, Principal
 from api.door.call import Call
 from api.door.errors import Problem
+from api.door.http_bounds import BODY_HELD_BYTES
 from api.door.idempotency import key_of
-from api.door.limits import Buckets
+from api.door.limits import Buckets, bucket_of
+from api.door.lines import entrance
+from api.door.lines.turns import Waiting, caller_of, stranger_at
 from api.door.models import LIST_MAX
 from api.door.operation import Operation
 from api.process.service import Service
@@ -103,8 +106,13 @@ class Door(APIRoute):
                 raise found from error
 
         async def serve(request: Request, body: bytes) -> Response:
-            request.state.call = await _admit(request, body, operation, known)
-            return await inner(request)
+            principal = await _known(request, operation, known)
+            caller = caller_of(principal, _address(request))
+            turns: Waiting = request.app.state.turns
+            entrance.leave(request.scope)
+            async with turns.turn(caller, request.receive, body_bytes=len(body)):
+                request.state.call = await _admit(request, body, operation, principal)
+                return await inner(request)
 
         return handler
 
@@ -138,27 +146,34 @@ def _parameters(dependant: Dependant) -> set[str]:
     return found.union(*(_parameters(inner) for inner in dependant.dependencies))
 
 
-async def _admit(
-    request: Request, body: bytes, operation: Operation, known: frozenset[str]
-) -> Call:
+async def _known(request: Request, operation: Operation, known: frozenset[str]) -> Principal:
+    """Who asks, once all is looked at that costs nothing, and what a read waits for is there: a
+    wait takes no turn of anybody.
+    """
     app = request.app.state
     service: Service = app.service
     if service.settings.read_only and (operation.records or operation.method == "DELETE"):
         raise errors.problem("read_only")
     principal: Principal | None = request.scope.get(auth.IN_PROCESS)
     if principal is None:
-        principal = await _principal(app.authenticator, request.headers.get("authorization"))
+        principal = await _principal(request, app.authenticator, app.turns)
     auth.admit(operation.access, principal)
     _spend(request, app.key_buckets, principal)
+    _check_parameters(request, known)
+    wanted = positions.min_position(request.headers) if operation.method == "GET" else None
+    if wanted is not None:
+        entrance.leave(request.scope)
+        await app.heads.until(wanted)
+    return principal
+
+
+async def _admit(request: Request, body: bytes, operation: Operation, principal: Principal) -> Call:
+    service: Service = request.app.state.service
     if unverified.is_asked(operation, principal):
         named, own = request.path_params.get("account_id"), principal.account_id
         await run_in_threadpool(unverified.require, service, operation, own, named)
     _read_form(request, operation, body)
-    _check_parameters(request, known)
     key = key_of(request.headers) if operation.records else None
-    wanted = positions.min_position(request.headers) if operation.method == "GET" else None
-    if wanted is not None:
-        await app.heads.until(wanted)
     return Call(
         service=service,
         request=request,
@@ -171,11 +186,26 @@ async def _admit(
     )
 
 
-async def _principal(authenticator: Authenticator, header: str | None) -> Principal:
+async def _principal(request: Request, authenticator: Authenticator, turns: Waiting) -> Principal:
+    """Who has the key. A key that is not remembered is looked up in the turn of its address: who
+    guesses keys delays nobody elsewhere.
+    """
+    header = request.headers.get("authorization")
     known = authenticator.remembered(header)
     if known is not None:
         return known
-    return await run_in_threadpool(authenticator.authenticate, header)
+    entrance.leave(request.scope)
+    async with turns.turn(stranger_at(_address(request)), request.receive):
+        known = authenticator.remembered(header)  # who went before may have asked for it
+        if known is not None:
+            return known
+        found: Principal = await run_in_threadpool(authenticator.authenticate, header)
+        return found
+
+
+def _address(request: Request) -> str:
+    client = request.scope.get("client")
+    return bucket_of(client[0]) if client else ""
 
 
 def _spend(request: Request, buckets: Buckets, principal: Principal) -> None:
@@ -212,13 +242,27 @@ async def _body(request: Request, operation: Operation) -> bytes:
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > most:
         raise _too_large(most)
+    if request.headers.get("transfer-encoding") is None and (
+        length.isdecimal() and int(length) <= BODY_HELD_BYTES
+    ):
+        request._body = await _read(request, most)  # it is all there
+        return request._body
+    # A long one comes over a slow line, perhaps: nobody but the other long ones waits for it.
+    entrance.leave(request.scope)
+    bodies: entrance.Places = request.app.state.long_bodies
+    async with bodies.one(_address(request)) as place:
+        request._body = await _read(request, most)
+        place.leave_after(len(request._body) / entrance.LONG_BODY_BYTES_PER_S)
+    return request._body
+
+
+async def _read(request: Request, most: int) -> bytes:
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > most:
             raise _too_large(most)
-    request._body = bytes(raw)
-    return request._body
+    return bytes(raw)
 
 
 def _is_json(operation: Operation) -> bool:

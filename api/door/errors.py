@@ -66,6 +66,11 @@ DOOR: dict[str, tuple[int, str]] = {
     "sign_up_full": (429, "As many accounts were opened as may be in a day. Try again tomorrow."),
     "event_forged": (400, "The signature of the event is missing, wrong or too old."),
     "rate_limited": (429, "Too many calls. Wait as long as Retry-After says."),
+    "too_many_at_once": (
+        429,
+        "Too many requests of this account, or of this address where no key is known, wait for"
+        " their turn. Nothing was done: send it again after Retry-After, and fewer at once.",
+    ),
     "internal_error": (500, "The server failed. Nothing without a 2xx is promised."),
     "http_error": (500, "The server could not answer this request."),
     "busy": (503, "The server is busy. Nothing was recorded; try again."),
@@ -100,6 +105,7 @@ RETRYABLE = frozenset(
         "idempotency_in_progress",
         "not_covered",
         "rate_limited",
+        "too_many_at_once",
         "busy",
         "timed_out",
         "projection_behind",

@@ -2,6 +2,7 @@
 
     connections of a process <= CONNECTIONS_MAX, and half of the files that it may open
     connections of one address <= ADDRESS_CONNECTIONS_MAX      unless a proxy brings all of them
+    a request whose body has not come is not begun, unless it is longer than BODY_HELD_BYTES
     head, trailers and framing of a request <= 64 KiB + what its body may take
     seconds from a request's first byte to its last <= 15 + bytes received / 8 KiB
 
@@ -16,8 +17,9 @@ import asyncio
 import resource
 import time
 from collections import Counter
+from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from api.door.limits import bucket_of
 
@@ -27,6 +29,8 @@ MESSAGE_BYTES_MAX = 8 * 1_048_576
 """A body of 1 MiB in chunks of one byte, and some more."""
 CONNECTIONS_MAX = 4_096
 ADDRESS_CONNECTIONS_MAX = 512
+BODY_HELD_BYTES = 32_768
+"""As long as no more of a body has come, the request waits for the rest of it before it begins."""
 REQUEST_SECONDS_MAX = 15.0
 BYTES_PER_SECOND_MIN = 8_192
 
@@ -59,6 +63,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _message_bytes = 0
     _began_s = 0.0
     _deadline: asyncio.TimerHandle | None = None
+    _held: tuple[RequestResponseCycle, Any] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -71,6 +76,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
+        self._held = None
         _open[self._address] -= 1
         if not _open[self._address]:
             del _open[self._address]
@@ -107,9 +113,39 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = False
         super().on_headers_complete()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Held back until its body is there: who opens a thousand requests and ends none costs
+        their connections alone. Who asks whether to go on is answered.
+        """
+        if cycle is self.cycle and self._is_body_to_come(cycle):
+            self._held = cycle, app
+            return
+        super()._start_asgi_task(cycle, app)
+
+    def _is_body_to_come(self, cycle: RequestResponseCycle) -> bool:
+        if cycle.waiting_for_100_continue or not cycle.more_body:
+            return False
+        for name, value in self.headers:
+            if name == b"content-length":
+                return value.isdigit() and 0 < int(value) <= MESSAGE_BYTES_MAX
+            if name == b"transfer-encoding":
+                return True
+        return False
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        if self._held is not None and len(self.cycle.body) > BODY_HELD_BYTES:
+            self._start_held()
+
     def on_message_complete(self) -> None:
         self._end()
         super().on_message_complete()
+        self._start_held()
+
+    def _start_held(self) -> None:
+        if self._held is not None:
+            (cycle, app), self._held = self._held, None
+            super()._start_asgi_task(cycle, app)
 
     def _begin(self) -> None:
         self._end()

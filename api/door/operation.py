@@ -99,7 +99,7 @@ class Operation:
     def codes(self) -> tuple[str, ...]:
         """Every code it can answer with: its own, and those of the door it stands behind."""
         door = ["malformed_header", "parameter_unknown", "credential_invalid", "rate_limited"]
-        door += ["internal_error", "busy", "timed_out", "invalid", "read_only"]
+        door += ["too_many_at_once", "internal_error", "busy", "timed_out", "invalid", "read_only"]
         if PUBLIC not in self.access.audiences:
             door += ["unauthenticated", "audience_wrong"]
         if KEY in self.access.audiences:

@@ -59,6 +59,25 @@ READERS_WAITING = Gauge(
     registry=OURS,
 )
 
+TURNS_WAITING = Gauge(
+    "tallystick_requests_waiting",
+    "Requests waiting for their caller's turn",
+    multiprocess_mode="livesum",
+    registry=OURS,
+)
+TURN_SECONDS = Histogram(
+    "tallystick_requests_turn_seconds",
+    "Seconds that a request waited whose turn did not come at once",
+    buckets=SECONDS,
+    registry=OURS,
+)
+TURNED_AWAY = Counter(
+    "tallystick_requests_turned_away",
+    "Requests that were not begun: their line was full, they waited too long, or the client left",
+    ("why",),
+    registry=OURS,
+)
+
 _GAUGE_FILE = re.compile(r"gauge_live[a-z]*_([0-9]+)\.db")
 
 

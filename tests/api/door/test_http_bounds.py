@@ -15,8 +15,8 @@ import pytest
 import uvicorn
 
 from api.door import http_bounds
-from api.door.http_bounds import HEADERS_MAX, MESSAGE_BYTES_MAX, BoundedProtocol
-from api.ingest.door import Receive, Scope, Send
+from api.door.http_bounds import BODY_HELD_BYTES, HEADERS_MAX, MESSAGE_BYTES_MAX, BoundedProtocol
+from api.ingest.door import Asgi, Receive, Scope, Send
 from tests.processes import until
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
@@ -28,9 +28,10 @@ class Application:
     """Answers with the number of headers and of body bytes; remembers who has gone."""
 
     def __init__(self) -> None:
-        self.disconnected = 0
+        self.begun = self.disconnected = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.begun += 1
         size, more = 0, True
         while more:
             message = await receive()
@@ -60,9 +61,7 @@ def port(application: Application, monkeypatch: pytest.MonkeyPatch) -> Generator
 
 
 @contextmanager
-def listening(
-    application: Application, *, proxy_headers: bool = False
-) -> Generator[int, None, None]:
+def listening(application: Asgi, *, proxy_headers: bool = False) -> Generator[int, None, None]:
     config = uvicorn.Config(
         application,
         port=0,
@@ -163,11 +162,32 @@ def test_blank_lines_after_an_answer_hold_no_connection(port: int) -> None:
     assert time.monotonic() - began < 2.9
 
 
+@pytest.mark.parametrize("framing", [b"Content-Length: 300000", b"Transfer-Encoding: chunked"])
+def test_a_request_whose_body_does_not_come_is_not_begun(
+    framing: bytes, port: int, application: Application
+) -> None:
+    """A thousand of them cost the others of a renter four times their wait (S-L22)."""
+    head = HEAD + framing + b"\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=3) as sock:
+        sock.sendall(head + (b"5\r\nhe" if b"chunked" in framing else b"x" * BODY_HELD_BYTES))
+        assert b"1 0" in said(port, NEXT), "others are served meanwhile"
+        assert application.begun == 1
+        assert sock.recv(1) == b"", "and it is given up in time"
+    assert application.begun == 1
+
+
+def test_who_asks_whether_to_send_the_body_is_told(port: int) -> None:
+    head = HEAD + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+    answer = said(port, head, b"hello", pause_s=0.1)
+    assert answer.startswith(b"HTTP/1.1 100 Continue")
+    assert b"3 5" in answer
+
+
 def test_a_body_that_stops_is_given_up_and_a_slow_one_is_not(
     port: int, application: Application
 ) -> None:
     head = HEAD + b"Content-Length: 300000\r\n\r\n"
-    assert said(port, head + b"x" * 1_000) == b""
+    assert said(port, head + b"x" * (BODY_HELD_BYTES + 1)) == b""
     ends = time.monotonic() + 3
     while not application.disconnected:
         assert time.monotonic() < ends, "the application was not told"

@@ -1,0 +1,282 @@
+"""Whose request is at work next: so many of one caller at once, and who had less goes first.
+
+    at work in a process <= at_once, of one caller <= each; waiting of one caller <= waiting
+    a caller that waits sees, of each other one, begin at most CREDIT_S of work and one request more
+
+Callers share a process as flows share a line (start-time fair queueing, Goyal, Vin and Cheng 1996,
+with `at_once` places as in Jin, Chase and Kaur 2004): `had` is the work that a caller was given, in
+seconds of a place, and the one with the least is next. Nobody saves up more than `CREDIT_S` by
+being away. Beside callers who had less and are about, a caller has one at work (another after
+`ABOUT_S`), and begins it when none of theirs is at work, or after `YIELD_S`: Python runs one thread
+at a time, so that each request beside another makes both slower.
+
+Who a caller is: an account with all its members and keys, a node, an executor; strangers and those
+whose keys are not known yet, by address; accounts that signed themselves up and were not looked at,
+by address too, for they cost nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from api.door import errors
+from api.door.auth import PUBLIC, Principal
+from api.telemetry import metrics
+
+CREDIT_S = 0.25
+"""How much less than the others somebody who was away is held to have had."""
+YIELD_S = 0.25
+ABOUT_S = 1.0
+"""So long after its last request a caller is still about."""
+COST_MIN_S = 0.001
+COST_FIRST_S = 0.01
+"""What a caller's first request is taken to cost before it is known."""
+BODY_BYTES_PER_S = 64 * 1_048_576
+"""Bytes of a body that cost as much as a second: they were read before its turn came."""
+WAIT_SECONDS_MAX = 10.0
+FULL_SECONDS = 1.0
+"""After which it is said that a line is full."""
+CALLERS_MAX = 10_000
+
+
+class TooMany(Exception):
+    """So many requests of the caller wait that one more may not; in so many seconds it might."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A request that waits or is at work."""
+
+    caller: _Caller
+    begin: Callable[[], None]
+    asked_s: float
+    foreseen_s: float = 0.0
+    began_s: float | None = None
+    more_s: float = 0.0
+    """What it costs beside its time at work."""
+
+
+@dataclass(slots=True, eq=False)
+class _Caller:
+    name: str
+    had: float
+    at_work: int = 0
+    usual_s: float = COST_FIRST_S
+    yields_from_s: float = 0.0  # when its first in line began to wait
+    ended_s: float = 0.0
+    line: deque[Turn] = field(default_factory=deque)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.at_work and not self.line
+
+
+class Turns:
+    """The requests of one process; no clock, thread or event loop of its own.
+
+    `ask` and `end` call `begin` of every turn that begins. Whoever holds it calls `look` again
+    after the seconds that `look` tells.
+    """
+
+    def __init__(
+        self, at_once: int, each: int, waiting: int, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.at_once, self.each, self.waiting = at_once, each, waiting
+        self.at_work = self.in_line = 0
+        self._now_s = now_s
+        self._callers: dict[str, _Caller] = {}
+        self._lines: dict[str, _Caller] = {}
+        self._about: dict[str, _Caller] = {}
+        """Who is at work, or was within the last `ABOUT_S`."""
+        self._reached = 0.0
+        """What those who are served now have had: where a caller who comes back goes on."""
+        self._idle_from_s = now_s()
+
+    def ask(self, name: str, begin: Callable[[], None], *, more_s: float = 0.0) -> Turn:
+        """A place in this caller's line; its turn may begin at once. Raises TooMany."""
+        now_s = self._now_s()
+        caller = self._caller(name, now_s)
+        if len(caller.line) >= self.waiting:
+            ahead_s = len(caller.line) * caller.usual_s / self.each
+            raise TooMany(max(1, -int(-ahead_s // 1)))
+        if caller.is_idle:
+            caller.had = max(caller.had, self._reached - CREDIT_S)
+        if not caller.line:
+            caller.yields_from_s = now_s
+        turn = Turn(caller, begin, now_s, more_s=more_s)
+        caller.line.append(turn)
+        self._lines[name] = caller
+        self.in_line += 1
+        self.look()
+        return turn
+
+    def end(self, turn: Turn) -> None:
+        """It is done, or nobody waits for it any more. Twice is once."""
+        caller, now_s = turn.caller, self._now_s()
+        if turn.began_s is None:
+            with suppress(ValueError):
+                caller.line.remove(turn)
+                self.in_line -= 1
+            if not caller.line:
+                self._lines.pop(caller.name, None)
+        elif turn.foreseen_s:
+            cost_s = max(COST_MIN_S, now_s - turn.began_s + turn.more_s)
+            caller.had += cost_s - turn.foreseen_s
+            caller.usual_s += (cost_s - caller.usual_s) / 8
+            turn.foreseen_s = 0.0
+            caller.at_work -= 1
+            self.at_work -= 1
+            caller.ended_s = now_s
+            if not self.at_work:
+                self._idle_from_s = now_s
+        self.look()
+
+    def look(self) -> float | None:
+        """Begin what may begin. In how many seconds to look again, where nothing else will."""
+        now_s = self._now_s()
+        for name, one in list(self._about.items()):
+            if not one.at_work and one.ended_s + ABOUT_S <= now_s:
+                del self._about[name]
+        while self.at_work < self.at_once:
+            left_s: float | None = None
+            for caller in sorted(self._lines.values(), key=_had):  # of equals who came first
+                wait_s = self._must_wait_s(caller, now_s)
+                if wait_s == 0:
+                    self._begin(caller, now_s)
+                    break
+                if wait_s is not None:
+                    left_s = wait_s if left_s is None else min(left_s, wait_s)
+            else:
+                return left_s
+        return None
+
+    def _must_wait_s(self, caller: _Caller, now_s: float) -> float | None:
+        """Seconds until its next turn may begin; None: until one of its own has ended."""
+        if caller.at_work >= self.each:
+            return None
+        less = [one for one in self._about.values() if one.had < caller.had and one is not caller]
+        if less and caller.at_work:  # one of its own that does not end holds the others up shortly
+            return max(0.0, caller.yields_from_s + ABOUT_S - now_s)
+        is_beside = any(one.at_work for one in less)
+        return max(0.0, caller.yields_from_s + YIELD_S - now_s) if is_beside else 0.0
+
+    def _begin(self, caller: _Caller, now_s: float) -> None:
+        turn = caller.line.popleft()
+        if not caller.line:
+            del self._lines[caller.name]
+        self.in_line -= 1
+        self._reached = max(self._reached, caller.had)
+        turn.began_s, turn.foreseen_s = now_s, max(COST_MIN_S, caller.usual_s)
+        caller.yields_from_s = now_s
+        caller.had += turn.foreseen_s
+        caller.at_work += 1
+        self.at_work += 1
+        self._about[caller.name] = caller
+        turn.begin()
+
+    def _caller(self, name: str, now_s: float) -> _Caller:
+        """Time in which nothing was at work makes all debts smaller."""
+        if not self.at_work:
+            self._reached += now_s - self._idle_from_s
+            self._idle_from_s = now_s
+        found = self._callers.get(name)
+        if found is None:
+            if len(self._callers) >= CALLERS_MAX:
+                self._forget()
+            found = self._callers[name] = _Caller(name, self._reached - CREDIT_S)
+        return found
+
+    def _forget(self) -> None:
+        """Who owes nothing is like one who never came. Where too many owe, all are forgiven."""
+        least = self._reached - CREDIT_S
+        busy = {name: one for name, one in self._callers.items() if not one.is_idle}
+        owing = {name: one for name, one in self._callers.items() if one.had > least}
+        self._callers = busy | owing if len(owing) < CALLERS_MAX // 2 else busy
+
+
+def _had(caller: _Caller) -> float:
+    return caller.had
+
+
+def caller_of(principal: Principal, address: str) -> str:
+    """Whose line a request stands in."""
+    if principal.kind == PUBLIC or principal.is_unverified:
+        return stranger_at(address)
+    return f"{principal.kind}/{principal.account_id}"
+
+
+def stranger_at(address: str) -> str:
+    """The line of all at an address who did not show who they are, or may be anybody."""
+    return f"address/{address}"
+
+
+class Waiting:
+    """`Turns` for requests of one event loop."""
+
+    def __init__(self, at_once: int, each: int, waiting: int) -> None:
+        self._turns = Turns(at_once, each, waiting)
+        self._again: asyncio.TimerHandle | None = None
+
+    @asynccontextmanager
+    async def turn(
+        self, name: str, gone: Callable[[], Awaitable[Any]], *, body_bytes: int = 0
+    ) -> AsyncGenerator[None, None]:
+        """Work in this block when the turn has come. `gone` ends once the client is not there.
+
+        Raises Problem: 429 too_many_at_once where too many wait, or it has waited too long.
+        """
+        begun = asyncio.Event()
+        try:
+            turn = self._turns.ask(name, begun.set, more_s=body_bytes / BODY_BYTES_PER_S)
+        except TooMany as full:
+            metrics.TURNED_AWAY.labels("line_full").inc()
+            await asyncio.sleep(FULL_SECONDS)  # who asks on and on is not refused on and on
+            raise _too_many(full.seconds) from None
+        try:
+            if not begun.is_set():
+                self._look_again()
+                await self._wait(begun, gone)
+            yield
+        finally:
+            self._turns.end(turn)
+            self._look_again()
+
+    async def _wait(self, begun: asyncio.Event, gone: Callable[[], Awaitable[Any]]) -> None:
+        since_s = time.monotonic()
+        begins = asyncio.ensure_future(begun.wait())
+        leaves = asyncio.ensure_future(gone())
+        try:
+            await asyncio.wait(
+                {begins, leaves}, timeout=WAIT_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            begins.cancel()
+            leaves.cancel()
+            metrics.TURN_SECONDS.observe(time.monotonic() - since_s)
+        if not begun.is_set():
+            metrics.TURNED_AWAY.labels("gone" if leaves.done() else "waited").inc()
+            raise _too_many(errors.RETRY_AFTER_SECONDS)
+
+    def _look_again(self) -> None:
+        """What only yields begins by the clock; ends of others begin everything else."""
+        metrics.TURNS_WAITING.set(self._turns.in_line)
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        seconds = self._turns.look()
+        if seconds is not None:
+            self._again = asyncio.get_running_loop().call_later(seconds, self._look_again)
+
+
+def _too_many(seconds: int) -> errors.Problem:
+    return errors.problem("too_many_at_once", Retry_After=str(seconds))

@@ -1,0 +1,137 @@
+"""One renter with 64 connections, and what another one notices of it: a real server in production.
+
+On the server of before, sixty-four requests of one renter held every thread there was, and the next
+caller's waited for the first of them to end.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2 as httpx
+import pytest
+
+from api.door import auth
+from api.telemetry.metrics import TURNS_WAITING
+from projections.lease import leases as lease_rows
+from tests.api.door.test_http_bounds import listening
+from tests.processes import until
+from tests.scenes.server import Caller, Scene
+from tests.scenes.serving import Market
+
+CONNECTIONS = 64
+MEANWHILE_S = 5.0
+
+
+class Served(NamedTuple):
+    scene: Scene
+    port: int
+
+
+@pytest.fixture
+def served(founded_market: Market, tmp_path: Path) -> Generator[Served, None, None]:
+    with founded_market.copied(tmp_path) as scene:
+        assert scene.service.settings.environment == "production"
+        with listening(scene.http.app) as port:
+            yield Served(scene, port)
+
+
+def asked(port: int, who: Caller, path: str = "/v1/leases") -> httpx.Response:
+    address = f"http://127.0.0.1:{port}{path}"
+    return httpx.get(address, headers=who.headers, timeout=60)
+
+
+class Stuck:
+    """Lists of leases that one account asks for: they do not end before the test says so."""
+
+    def __init__(self, account_id: str) -> None:
+        self.begun, self.ends = 0, threading.Event()
+        self._account_id, self._read = account_id, lease_rows.read_leases
+
+    def __call__(self, *args: Any, account_id: str | None, **rest: Any) -> Any:
+        if account_id == self._account_id:
+            self.begun += 1
+            self.ends.wait(30)
+        return self._read(*args, account_id=account_id, **rest)
+
+
+@pytest.fixture
+def stuck(served: Served, monkeypatch: pytest.MonkeyPatch) -> Generator[Stuck, None, None]:
+    made = Stuck(served.scene.renter.account_id)
+    monkeypatch.setattr(lease_rows, "read_leases", made)
+    yield made
+    made.ends.set()
+
+
+def test_sixty_four_requests_of_one_renter_hold_four_places_and_nobody_else_waits(
+    served: Served, stuck: Stuck
+) -> None:
+    scene, port = served
+    most = scene.service.settings.account_requests_at_once
+    with ThreadPoolExecutor(CONNECTIONS) as threads:
+        heavy = [threads.submit(asked, port, scene.renter) for _ in range(CONNECTIONS)]
+        until(lambda: stuck.begun >= most)
+        began = time.monotonic()
+        for path in ("/v1/leases", "/v1/offers", "/readyz", "/metrics"):
+            assert asked(port, scene.rival, path).status_code == 200, path
+        assert time.monotonic() - began < MEANWHILE_S
+        assert stuck.begun == most
+        assert not any(each.done() and each.result().status_code == 200 for each in heavy)
+        stuck.ends.set()
+        codes = [each.result() for each in heavy]
+    full = [each for each in codes if each.status_code != 200]
+    assert {(each.status_code, each.json()["code"]) for each in full} <= {(429, "too_many_at_once")}
+    waiting = scene.service.settings.account_requests_waiting
+    assert len(full) <= CONNECTIONS - waiting, "as many as may wait are answered in their turn"
+    for each in full:
+        assert each.json()["retryable"]
+        assert int(each.headers["Retry-After"]) >= 1
+
+
+def test_a_client_that_goes_away_leaves_its_place_in_the_line(served: Served, stuck: Stuck) -> None:
+    scene, port = served
+    most = scene.service.settings.account_requests_at_once
+    ask = f"GET /v1/leases HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {scene.renter.key}\r\n\r\n"
+    socks = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(most + 5)]
+    for sock in socks:
+        sock.sendall(ask.encode())
+    until(lambda: stuck.begun == most and _waiting() == 5)
+    for sock in socks:
+        sock.close()
+    until(lambda: _waiting() == 0)
+    stuck.ends.set()
+    assert asked(port, scene.renter).status_code == 200
+    assert stuck.begun == most + 1, "none of those who left was begun"
+
+
+def _waiting() -> int:
+    return int(next(iter(TURNS_WAITING.collect())).samples[0].value)
+
+
+def test_a_wrong_key_that_is_sent_again_asks_the_database_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, port = served
+    looked_up = 0
+    found = auth.Authenticator._looked_up
+
+    def counted(self: auth.Authenticator, token: str, digest: str) -> Any:
+        nonlocal looked_up
+        looked_up += 1
+        return found(self, token, digest)
+
+    monkeypatch.setattr(auth, "CACHE_SECONDS", 60.0)
+    monkeypatch.setattr(auth.Authenticator, "_looked_up", counted)
+    wrong = Caller(scene.http, auth.executor_key(b"x" * 32))
+    answers = [asked(port, wrong) for _ in range(5)]
+    assert {(each.status_code, each.json()["code"]) for each in answers} == {
+        (401, "credential_invalid")
+    }
+    assert looked_up == 1
+    assert asked(port, scene.rival).status_code == 200
