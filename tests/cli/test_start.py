@@ -147,6 +147,28 @@ def test_kept_code_that_is_damaged_or_of_another_python_is_made_anew(tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_older_versions_left_goes_when_the_file_is_full(tmp_path: Path) -> None:
+    file = tmp_path / "codes"
+    texts = [f"def __create_fn__():\n return {number}" for number in range(5)]
+
+    def use(numbers: range) -> None:
+        with kept_code.kept(file):
+            for number in numbers:
+                made = dict[str, Any]()
+                dataclasses.exec(texts[number], {}, made)  # type: ignore[attr-defined]
+                assert made["__create_fn__"]() == number
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(kept_code, "CODES_MAX", 3)
+        use(range(3))
+        three = file.stat().st_size
+        use(range(3, 5))
+        assert file.stat().st_size < three, "the two of this version alone"
+        use(range(3, 5))
+        use(range(2, 4))
+        assert file.stat().st_size == three
+
+
 @pytest.fixture
 def folder() -> Generator[Path, None, None]:
     """A data folder that PostgreSQL's own user can enter."""
