@@ -17,24 +17,19 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 import uvicorn
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.settings import Settings, SettingsInvalid
 from cli.serve import _how, _require_shared_key, warn_of_plain_http
 from tests.processes import free_port, until
 from tests.scenes.shell import tallystick
+from tests.servers.certificates import certify
 
 SECONDS_MAX = 60
 ROOT = Path(__file__).parents[2]
@@ -295,33 +290,3 @@ def test_a_port_that_is_taken_is_a_sentence_and_exit_1(tmp_path: Path, database:
     assert ran.code == 1
     assert "give another --host or --port" in ran.err
     assert "Traceback" not in ran.err
-
-
-def certify(folder: Path) -> tuple[Path, Path]:
-    """A certificate of this machine's own, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
-    files = folder / "certificate.pem", folder / "key.pem"
-    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    files[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return files

@@ -28,7 +28,8 @@ from tests.e2e.checks import check
 from tests.e2e.load import Load
 from tests.e2e.stand import TERMS_US, Stand
 from tests.processes import until
-from tests.standby import Pair, pair
+from tests.servers.patroni import Cluster
+from tests.servers.standby import Pair, pair
 
 SEED = "TALLYSTICK_TEST_SEED"
 OUTAGE_SECONDS_MAX = 30.0
@@ -55,16 +56,17 @@ def market() -> Generator[tuple[Stand, Pair], None, None]:
 def test_a_killed_primary_loses_nothing_and_comes_back_as_a_standby(
     market: tuple[Stand, Pair],
 ) -> None:
-    _fail_over_and_check(*market, "once", 1)
+    fail_over_and_check(*market, "once", 1)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
 def test_ten_failovers_lose_nothing(market: tuple[Stand, Pair]) -> None:
-    _fail_over_and_check(*market, "often", TIMES)
+    fail_over_and_check(*market, "often", TIMES)
 
 
-def _fail_over_and_check(stand: Stand, servers: Pair, group: str, times: int) -> None:
+def fail_over_and_check(stand: Stand, servers: Pair | Cluster, group: str, times: int) -> None:
+    """Fail over under load this many times; see above for what must hold."""
     seed = int(os.environ.get(SEED) or secrets.randbits(32))
     outages: list[float] = []
     try:

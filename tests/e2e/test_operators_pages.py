@@ -14,7 +14,7 @@ import yaml
 from api.backup.programs import Programs
 from tests.e2e.test_tutorial import blocks, run
 from tests.processes import until
-from tests.standby import Server, folder
+from tests.servers.standby import Server, folder
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
@@ -88,6 +88,9 @@ def _walk(name: str, a: Server, b: Server) -> None:
 def test_the_recipe_for_patroni_has_what_keeps_an_acknowledgement() -> None:
     recipe = yaml.safe_load((PAGES / "fail-over" / "patroni.yml").read_text(encoding="utf-8"))
     shared = recipe["bootstrap"]["dcs"]
+    assert recipe["restapi"]["authentication"]["username"]
+    assert recipe["postgresql"]["parameters"]["ssl"] == "on"
+    assert not any("trust" in line for line in recipe["postgresql"]["pg_hba"])
     assert (shared["synchronous_mode"], shared["synchronous_mode_strict"]) == ("quorum", True)
     for name in ("fsync", "synchronous_commit", "full_page_writes"):
         assert shared["postgresql"]["parameters"][name] == "on"

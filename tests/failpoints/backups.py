@@ -23,7 +23,7 @@ from tests.failpoints.places import After, Before, Failpoint, Fault
 from tests.failpoints.scene import Scene
 from tests.scenes.running_market import RENTER, START_US, Market
 from tests.scenes.shell import tallystick
-from tests.standby import folder
+from tests.servers.standby import folder
 
 DEATH, FULL = Fault.DEATH, Fault.FULL
 TAKING = "api.backup.taking:"

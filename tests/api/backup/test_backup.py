@@ -35,7 +35,7 @@ from projections import tables
 from tests.processes import until
 from tests.scenes.running_market import RENTER, START_US, Market
 from tests.scenes.shell import Ran, tallystick
-from tests.standby import folder
+from tests.servers.standby import folder
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -16,7 +16,7 @@ from api.backup.archive import Archive, BackupUnusable
 from api.backup.programs import Programs, login
 from api.process.embedded_postgres import EmbeddedPostgres
 from tests.processes import until
-from tests.standby import folder
+from tests.servers.standby import folder
 
 SECRET = "only-the-server-knows"
 

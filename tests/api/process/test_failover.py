@@ -22,7 +22,7 @@ from ledger.log.usage import Full, Status, Unavailable, UsageLog
 from tests.processes import until
 from tests.scenes.shell import tallystick
 from tests.scenes.usage_reports import Node
-from tests.standby import Pair, pair
+from tests.servers.standby import Pair, pair
 
 OUTAGE_SECONDS_MAX = 30.0
 

@@ -16,7 +16,7 @@ from api.settings import Settings
 from projections import tables
 from tests.processes import until
 from tests.scenes.shell import tallystick
-from tests.standby import Pair, pair
+from tests.servers.standby import Pair, pair
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -24,7 +24,7 @@ from ledger.tree.checkpoint import Signer
 from tests.processes import until
 from tests.scenes.told import NOW_US, deposited, do, key, ledger_on
 from tests.scenes.usage_reports import Node
-from tests.standby import Pair, pair
+from tests.servers.standby import Pair, pair
 
 pytestmark = pytest.mark.timeout(120)
 CANCEL = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"

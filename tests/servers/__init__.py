@@ -1,0 +1,1 @@
+"""PostgreSQL on several machines, as processes of this one, and what its TLS needs."""
