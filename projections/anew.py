@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 
 import psycopg
 
+from ledger.log import usage_reads
 from projections import runner, tables
 from projections.runner import Connection, Projection, Rule, own
 from projections.tables import PROJECTIONS, Rebuilt
@@ -86,7 +87,7 @@ def _head(connection: Connection) -> int:
 
 
 def _reports(connection: Connection) -> int:
-    row = connection.execute("SELECT coalesce(sum(pos), 0) FROM public.usage_head").fetchone()
+    row = connection.execute(f"SELECT {usage_reads.STORED_COUNT}".encode()).fetchone()
     assert row is not None
     return int(row[0])
 

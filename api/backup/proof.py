@@ -108,23 +108,34 @@ def prove(
                 problems.append(f"{then - here} {name} are missing that the backup began with")
         views = 0
         if not problems:
-            books = _booked(conninfo, found.facts, workers)
-            if with_views:
-                stage("building the views anew")
-                trees.follow_all(connection)
-                built = anew.compare(conninfo, workers=workers)
-                views = len(built)
-                for one in built:
-                    problems += [
-                        f"view {one.name}: {table} differs" for table in one.differing or ()
-                    ]
-            stage("booking every fact anew")
-            problems += books()
+            trees.follow_all(connection)
+            views, differing = _derived(
+                conninfo, found.facts, workers, stage, with_views=with_views
+            )
+            problems += differing
     stage("adding up the books")
     with Ledger(conninfo, blinding_key=NO_KEY) as ledger:
         problems += ledger.books.faults()
     largest = max((head.size for head in signed), default=0)
     return Proof(found.facts, found.reports, largest, found.missing, views, tuple(problems))
+
+
+def _derived(
+    conninfo: str, facts: int, workers: int, stage: Callable[[str], None], *, with_views: bool
+) -> tuple[int, list[str]]:
+    """What follows from a log that is whole: how many views were built, and what of views and books
+    is otherwise.
+    """
+    books, views, problems = _booked(conninfo, facts, workers), 0, list[str]()
+    if with_views:
+        stage("building the views anew")
+        built = anew.compare(conninfo, workers=workers)
+        views = len(built)
+        problems += [
+            f"view {one.name}: {table} differs" for one in built for table in one.differing or ()
+        ]
+    stage("booking every fact anew")
+    return views, problems + books()
 
 
 def _booked(conninfo: str, facts: int, workers: int) -> Callable[[], list[str]]:
