@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo serve tools test test-fast test-long mutants test-gpu bench style lint types-strict locks contracts audit-deps sbom clean
+.PHONY: help demo serve tools test test-fast test-properties test-pages test-guides test-slow test-long mutants test-gpu bench style lint types-strict locks contracts audit-deps sbom clean
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
@@ -57,25 +57,40 @@ tools:  ## what the tests use of the system: hledger, Chromium, npm, bubblewrap 
 	@.ci/tools
 
 # Tests start many processes: each would compile our modules again where bytecode is not kept.
-test test-fast test-long: export PYTHONDONTWRITEBYTECODE :=
+test test-fast test-properties test-pages test-guides test-slow test-long: export PYTHONDONTWRITEBYTECODE :=
 
+SUITE = $(RUN)/python -m pytest -n $(TEST_JOBS) --dist worksteal
+# Slow suites have targets of their own; each of their tests names its short form, which is in `test`.
+QUICK := not long and not pages and not guides and not slow
 FAST := tests/domain tests/golden tests/ledger/log/test_codec.py tests/ledger/books/test_postings.py tests/test_shape.py
 
 # The types are checked beside the tests, which go first: most of a minute on one core.
-test: tools style  ## everything a commit must pass
-	@.ci/beside nice $(RUN)/mypy -- \
-	  $(RUN)/python -m pytest -m "not long" -n $(TEST_JOBS) --dist worksteal
+test: tools style  ## everything, slow suites and properties in their short form
+	@.ci/beside nice $(RUN)/mypy -- $(SUITE) -m "$(QUICK)" --hypothesis-profile dev
+
+test-properties: tools $(VENV)/.dev  ## every property with all of its examples (in `test`: a fifth)
+	@$(SUITE) -m "hypothesis and $(QUICK)"
+
+test-pages: tools $(VENV)/.dev  ## every page of the console in a browser: roles, widths, colours
+	@$(SUITE) -m "pages and not long"
+
+test-guides: tools $(VENV)/.dev  ## the guides, walked command by command
+	@$(SUITE) -m "guides and not long"
+
+test-slow: tools $(VENV)/.dev  ## the other slow suites: kills, compilers, other databases, more requests
+	@$(SUITE) -m "slow and not long"
 
 # The search for profitable cheats costs as much as all the rest, and two at a time are enough where
 # nothing waits.
 test-fast: $(VENV)/.dev  ## the rules alone, without a server or the search for cheats; a fifth of the examples
-	@$(RUN)/python -m pytest -m "not long" -n 2 --dist worksteal \
+	@$(RUN)/python -m pytest -m "$(QUICK)" -n 2 --dist worksteal \
 	  --hypothesis-profile dev $(FAST) --ignore tests/domain/adversary
 
 # A pass of every seeded suite, from this seed on: another one looks at other examples.
 SEEDS_FROM ?= 0
 
-test-long: $(VENV)/.dev  ## fault injection, and one range of every seeded suite (SEEDS_FROM=20000: another)
+# All that `test` leaves out: the slow suites first.
+test-long: test-properties test-pages test-guides test-slow  ## slow suites, fault injection, a range of every seeded suite (SEEDS_FROM=20000: another)
 	@$(RUN)/python -m pytest -m "long" --timeout 3600 --hypothesis-profile long
 	@$(RUN)/python -m tests.passes --one-pass $(SEEDS_FROM)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -24,12 +24,19 @@ class Server(Protocol):
 
 
 @contextmanager
-def workplace(server: Server | None) -> Generator[tuple[Path, Server], None, None]:
+def workplace(
+    server: Server | None, kept: Path | None = None
+) -> Generator[tuple[Path, Server], None, None]:
     """A folder, and the server that was handed in. None: a durable one of its own in the folder,
-    so that no benchmark measures what another has left behind.
+    so that no benchmark measures what another has left behind. `kept`: a folder that stays, with
+    what a benchmark made in it.
     """
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as name:
-        folder = Path(name)
+    with ExitStack() as stack:
+        if kept is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory("", "tally", "/tmp")))
+        else:
+            folder = kept.resolve()
+            folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)  # PostgreSQL does not run as root
         if server is None:
             with EmbeddedPostgres(folder / "postgres") as own:

@@ -83,3 +83,9 @@ for (const file of own) {
     console.log(`${name}: ${artifact.runtime.length / 2 - 1} bytes`);
   }
 }
+
+// What was compiled, so that a source that was changed since is seen without a compiler.
+const hash = (file) => createHash("sha256").update(fs.readFileSync(file)).digest("hex");
+const compiled = [...own.map((name) => `src/${name}`), "build.mjs", "package-lock.json"];
+const hashes = Object.fromEntries(compiled.map((name) => [name, hash(path.join(here, name))]));
+fs.writeFileSync(path.join(out, "sources.json"), JSON.stringify(hashes, null, 1) + "\n");

@@ -25,7 +25,7 @@ class Way:
     since: int = -1
 
 
-OLDEST = Way()
+OLDEST, NEWEST = Way(), Way(newest=True)
 
 
 def many(connection: Connection, row: type[T], sql: str, **params: Any) -> list[T]:

@@ -16,6 +16,7 @@ from collections.abc import Container, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing import get_context
 
 import psycopg
@@ -394,6 +395,25 @@ def position_of(connection: Connection, projection: Projection) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def standing(connection: Connection, projections: Sequence[Projection]) -> tuple[int, list[int]]:
+    """The head of the market log, and the position that each of these reflects, in one question."""
+    row = connection.execute(_standing(tuple(one.schema for one in projections))).fetchone()
+    assert row is not None, "one of them was never created"
+    head, *reached = row
+    return int(head), reached
+
+
+@lru_cache(maxsize=512)
+def _standing(schemas: tuple[str, ...]) -> bytes:
+    names = [f"p{number}" for number in range(len(schemas))]
+    columns = ", ".join(["h.pos", *(f"{name}.position" for name in names)])
+    tables = "".join(
+        f" JOIN {schema}.position {name} ON {name}.source = 'market'"
+        for schema, name in zip(schemas, names, strict=True)
+    )
+    return f"SELECT {columns} FROM public.market_events_head h{tables}".encode()
 
 
 def lane_position_of(connection: Connection, projection: Projection, lane: int) -> int:

@@ -4930,22 +4930,37 @@ class Client(Calls):
         return cast("forms.OfferPriceListAnswer", found)
 
     def list_unmatched_requests(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.UnmatchedRequestPage:
         """Lists requests that found no node, the newest first: your own; all of them for
         operators and.
         """
         found = self._call(
-            "GET", "/v1/unmatched-requests", query={"limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/unmatched-requests",
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.UnmatchedRequestPage", found)
 
     def iter_unmatched_requests(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.UnmatchedRequestAnswer]:
         """Every item of `list_unmatched_requests` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_unmatched_requests(limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_unmatched_requests(
+                limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def read_node_matches(
@@ -5286,22 +5301,37 @@ class Client(Calls):
         return cast("forms.PoolHeadsAnswer", found)
 
     def list_pool_heads(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> forms.PoolHeadsPage:
         """Lists the heads that a pool has cut, the latest first."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/heads", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            query={"limit": limit, "cursor": cursor, "order": order, "since": since},
         )
         return cast("forms.PoolHeadsPage", found)
 
     def iter_pool_heads(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        pool_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["asc", "desc"] | None = None,
+        since: str | None = None,
     ) -> Iterator[forms.PoolHeadsAnswer]:
         """Every item of `list_pool_heads` from `cursor` on, `limit` at a time."""
         return items(
-            lambda at_cursor: self.list_pool_heads(pool_id, limit=limit, cursor=at_cursor), cursor
+            lambda at_cursor: self.list_pool_heads(
+                pool_id, limit=limit, cursor=at_cursor, order=order, since=since
+            ),
+            cursor,
         )
 
     def read_pool_controller(self, pool_id: str) -> forms.PoolControllerAnswer:
@@ -5974,6 +6004,7 @@ class Client(Calls):
         renter_id: str | None = None,
         job_id: str | None = None,
         node_id: str | None = None,
+        estimate: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -5993,6 +6024,7 @@ class Client(Calls):
                 "renter_id": renter_id,
                 "job_id": job_id,
                 "node_id": node_id,
+                "estimate": estimate,
                 "limit": limit,
                 "cursor": cursor,
                 "order": order,
@@ -6026,6 +6058,7 @@ class Client(Calls):
         renter_id: str | None = None,
         job_id: str | None = None,
         node_id: str | None = None,
+        estimate: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -6041,6 +6074,7 @@ class Client(Calls):
                 renter_id=renter_id,
                 job_id=job_id,
                 node_id=node_id,
+                estimate=estimate,
                 limit=limit,
                 cursor=at_cursor,
                 order=order,

@@ -1,7 +1,8 @@
 """How many examples a property gets: its own count in `ci`, a share or a multiple elsewhere.
 
-dev is a fifth of ci, long is ten times ci; seeds is ci where the seed alone decides what is drawn:
-nothing is kept from one run to the next
+`make test` and `make test-fast` take dev, `make test-properties` ci. dev is a fifth of ci, long is
+ten times ci; seeds is ci where the seed alone decides what is drawn: nothing is kept from one run
+to the next
 """
 
 from __future__ import annotations

@@ -33,7 +33,9 @@ WRITE_S = 30
 
 @dataclass(frozen=True)
 class Suite:
-    """How many seeds `make test` takes, and how many one pass of `make test-long` takes."""
+    """How many seeds `make test` and `make test-slow` take, and how many one pass of
+    `make test-long` takes.
+    """
 
     name: str
     module: str
@@ -54,7 +56,7 @@ ALL = (
     Suite(
         "rules",
         "tests.seeds.rules",
-        "the properties of the rules, each with the examples of make test",
+        "the properties of the rules, each with the examples of make test-properties",
         short=1,
         one_pass=5,
         seconds=175,
@@ -169,10 +171,10 @@ ALL = (
     Suite(
         "simulation",
         "tests.simulation.suite",
-        "server, node, timers and renters on one clock, cut anywhere, against a reference ledger",
-        short=16,
-        one_pass=600,
-        seconds=1,
+        "server, node, timers, renters and chain on one clock, cut anywhere, against a reference",
+        short=18,
+        one_pass=400,
+        seconds=1.6,
     ),
 )
 SUITES = {one.name: one for one in ALL}

@@ -2,8 +2,9 @@
 
 `features.json` maps a row's id to tests, `file::name`. A row is claimed when all of it is shown,
 not a part; a row that is not in the list is not claimed. What the tests do is theirs to say: here
-it is checked that they exist, run in `make test`, and name rows of `docs/reference/features.md`,
-which says of each row whether it is claimed.
+it is checked that they exist, run before a change lands (in `make test`, or in a slow suite that
+`.ci/run` runs after it: `test_targets.py`), and name rows of `docs/reference/features.md`, which
+says of each row whether it is claimed.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def test_a_claimed_row_names_tests_that_exist_and_run(claim: str) -> None:
         assert (ROOT / file).is_file(), test
         tests = _tests_of(file)
         assert name in tests, f"{claim}: there is no {test}"
-        assert not tests[name] & LEFT_OUT, f"{claim}: {test} is not run by `make test`"
+        assert not tests[name] & LEFT_OUT, f"{claim}: {test} is not run by .ci/run"
 
 
 def test_claims_are_ids_in_the_order_of_the_table() -> None:

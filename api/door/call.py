@@ -32,7 +32,6 @@ from api.door.preconditions import read_if_match
 from api.process import secret_files
 from api.process.lease_desk import Opening, Round
 from api.process.service import Service
-from api.process.waiting import ProjectionBehind
 from domain.reasons import STORED_REFUSALS
 from domain.refusal import Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
@@ -261,13 +260,9 @@ class Call:
         wanted = positions.min_position(self.request.headers) or 0
         lane = positions.min_usage(self.request.headers)
         with self.service.connection() as connection:
-            head = self.service.head(connection)
-            # The door has waited for it. Whoever asks us without the door is told at once.
-            if wanted > head:
-                raise ProjectionBehind(f"the log is at {head} of {wanted}")
-            # Where nothing is recorded, the views stand where they stand: the answer says where.
-            is_still = self.service.settings.read_only
-            reached = self.service.follow(connection, projections, wanted if is_still else head)
+            # The door has waited for it: a caller without the door is told at once. Where nothing
+            # is recorded, the views stand where they stand, and the answer says where.
+            reached = self.service.follow(connection, projections, least=wanted)
             for one in projections:
                 if one in LIVE:
                     self._follow_lanes(connection, one, lane)

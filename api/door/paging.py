@@ -69,8 +69,21 @@ def _direction(
     return Order(order == "desc")
 
 
+def _newest(
+    order: Annotated[
+        Literal["asc", "desc"], Query(description="`asc`: the oldest first.")
+    ] = "desc",
+    since: Annotated[
+        MomentQuery, Query(description="Only what was recorded from this moment on.")
+    ] = None,
+) -> Order:
+    return Order(order == "desc", since)
+
+
 InOrder = Annotated[Order, Depends(_order)]
 """Of a list in the order of the log."""
+NewestFirst = Annotated[Order, Depends(_newest)]
+"""Of a list in the order of the log that is told from its end where nothing else is asked."""
 ByNumber = Annotated[Order, Depends(_direction)]
 """Of a list by a number of its own, such as an epoch: it has no moment to begin at."""
 

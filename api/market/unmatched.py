@@ -20,7 +20,7 @@ from api.door.errors import Problem
 from api.door.models import AccountId, AnswerModel, Count, Position, Told_at, page_of
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.paging import LIST_LIMIT, Cursor, Limit, NewestFirst
 from api.market.explanations import MatchDimensionAnswer, MatchRelaxationAnswer
 from api.market.matching import look, wish_of
 from api.process.lease_desk import Round
@@ -108,15 +108,19 @@ class UnmatchedRequestAnswer(AnswerModel):
     "/v1/unmatched-requests", READ, page_of(UnmatchedRequestAnswer), problems=["cursor_invalid"]
 )
 def list_unmatched_requests(
-    call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller, order: NewestFirst, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
     """Lists requests that found no node, the newest first: your own; all of them for operators and
     auditors.
     """
-    place = call.place(cursor, [2**62])
+    place = call.place(cursor, [0], order)
     with call.read(UNMATCHED) as view:
         rows = unmatched.read_unmatched(
-            view.connection, account_id=call.principal.only, before=place.after[0], limit=limit + 1
+            view.connection,
+            account_id=call.principal.only,
+            after=place.after[0],
+            way=place.way,
+            limit=limit + 1,
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _told)
 

@@ -129,6 +129,12 @@ def first_unread(lease: Lease, reader: NodeReader) -> int:
     return first_position(reader, lease.reserved)
 
 
+def look_up(reader: NodeReader, some: Iterable[Lease]) -> None:
+    """Find together where the reports of leases begin that nothing was accrued of yet."""
+    begun = [one.reserved for one in some if one.reserved is not None and not one.usage_position]
+    reader.look_up((lane_of(one.node_id), reports_from_us(one)) for one in begun)
+
+
 def first_position(reader: NodeReader, reserved: LeaseReserved) -> int:
     """The lane position after which the first report that may name a lease lies."""
     return reader.received_before(lane_of(reserved.node_id), reports_from_us(reserved))

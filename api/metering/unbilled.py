@@ -18,7 +18,7 @@ from pydantic import Field
 from api.door.amounts import Money, Units, credits_
 from api.door.models import AnswerModel, Count, LeaseId, Told_at
 from api.door.moments import moment
-from api.metering.accrual import first_unread, unread
+from api.metering.accrual import first_unread, look_up, unread
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import accrued_so_far
 from ledger.log.handle import Ledger
@@ -79,8 +79,10 @@ def unbilled(
 ) -> list[Unbilled]:
     """One row per lease that is running or waits for its last reports, in the order given."""
     reader = NodeReader(connection)
-    states = [(one, ledger.market.state_of(lease_stream(one))) for one in lease_ids]
+    found = ledger.market.load_many([lease_stream(one) for one in lease_ids])
+    states: list[tuple[str, Lease]] = [(one, found[lease_stream(one)].state) for one in lease_ids]
     live = [one for one in states if one[1].opened is not None and not one[1].is_over]
+    look_up(reader, [lease for _, lease in live])
     after: dict[str, int] = {}
     for _, lease in live:
         assert lease.reserved is not None

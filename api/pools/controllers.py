@@ -31,7 +31,7 @@ from api.door.models import (
 )
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
-from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
+from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit, NewestFirst
 from api.pools.pools import OWNER, PoolId, PoolInPath, own_pool
 from domain.fleet.reasons import FleetReason
 from domain.pools import component as components
@@ -396,14 +396,18 @@ def create_pool_heads(pool_id: PoolInPath, body: EmptyRequest, call: Caller) -> 
     problems=[PoolsReason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_pool_heads(
-    pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    pool_id: PoolInPath,
+    call: Caller,
+    order: NewestFirst,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
     """Lists the heads that a pool has cut, the latest first."""
-    place = call.place(cursor, [controllers.LAST])
+    place = call.place(cursor, [0], order)
     _known(call, pool_id)
     with call.read(CONTROLLERS) as view:
         rows = controllers.read_cuts(
-            view.connection, pool_id, before=place.after[0], limit=limit + 1
+            view.connection, pool_id, after=place.after[0], way=place.way, limit=limit + 1
         )
         return call.page(
             view, place, rows, limit, lambda row: [row.position], lambda row: _cut(pool_id, row)

@@ -232,18 +232,28 @@ class Service:
         projections: Iterable[Projection],
         position: int | None = None,
         *,
+        least: int = 0,
         seconds: float = WAIT_SECONDS,
     ) -> int:
-        """Bring views up to a position of the market log, by default to its present head.
+        """Bring views up to a position of the market log, by default to its present head; where
+        nothing is recorded, to `least`.
 
-        Returns the least position they reflect. Raises ProjectionBehind after `seconds`.
+        Returns the least position they reflect. Raises ProjectionBehind after `seconds`, and at
+        once while the log itself has not reached `least`.
         """
+        asked = tuple(projections)
+        head, reached = tables.standing(connection, asked)
+        if least > head:
+            raise ProjectionBehind(f"the log is at {head} of {least}")
         if position is None:
-            position = 0 if self.settings.read_only else self.head(connection)
+            position = least if self.settings.read_only else head
         wanted = position
         ends = time.monotonic() + seconds
-        reached = [self._follow_one(connection, each, wanted, ends) for each in projections]
-        return min(reached, default=wanted)
+        found = [
+            at if at >= wanted else self._follow_one(connection, each, wanted, ends)
+            for each, at in zip(asked, reached, strict=True)
+        ]
+        return min(found, default=wanted)
 
     def warm_up(self) -> None:
         """Read the fleet before the first renter asks for it; later when that does not work now."""

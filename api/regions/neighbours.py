@@ -302,10 +302,8 @@ def verdict_on(call: Call, view: View, node: fleet.Node) -> Verdict | None:
     """Of one node among the admitted ones of its region; None in a region of a cloud."""
     if _is_cloud(call, node.region_id):
         return None
-    rows = [
-        one for one in _rows(view, node.region_id) if one.is_admitted or one.node_id == node.node_id
-    ]
-    seen = _seen(rows, call.now_us).get(node.node_id)
+    rows, others = regions.read_neighbours_of(view.connection, node.region_id, node.node_id)
+    seen = _seen(rows, call.now_us, others).get(node.node_id)
     return None if seen is None else _word(seen.verdict)
 
 
@@ -313,14 +311,14 @@ def _rows(view: View, region_id: str) -> list[regions.Neighbour]:
     return regions.read_neighbours(view.connection, region_id)
 
 
-def _seen(rows: list[regions.Neighbour], now_us: int) -> dict[str, Seen]:
+def _seen(rows: list[regions.Neighbour], now_us: int, others: int | None = None) -> dict[str, Seen]:
     told = {
         one.node_id: None
         if one.at_us is None
         else Told(one.at_us, frozenset(one.reached or ()), frozenset(one.missed or ()))
         for one in rows
     }
-    return see(told, now_us)
+    return see(told, now_us, others)
 
 
 def _untried(node_id: str, about: Seen, nodes: Iterable[str]) -> list[str]:

@@ -3,6 +3,7 @@
     python -m benchmarks.door.console            full: 10,000 nodes, 1,000,000 facts
     python -m benchmarks.door.console --short    1,000 nodes, 30,000 facts; minutes
     python -m benchmarks.door.console --tiny     whether it runs at all
+    python -m benchmarks.door.console --kept FOLDER   make the market there, or use it again
 
 One server as `tallystick serve` starts it, without its timers, on a durable PostgreSQL of its own.
 In one run:
@@ -23,6 +24,7 @@ stream.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gzip
 import json
@@ -47,9 +49,8 @@ from benchmarks import cpu
 from benchmarks.door import console_market
 from benchmarks.door.console_market import Market, Reporter, Running
 from benchmarks.log.ingest import free_port, wait_for
-from benchmarks.size import Size, size_asked
+from benchmarks.size import Size, size_options
 from benchmarks.workplace import Server, workplace
-from ledger import migrate
 from ledger.beside import lease_logs
 from ledger.log import usage
 
@@ -111,12 +112,11 @@ SIZES = {
 class Bench:
     """The server that is measured, and the market behind it."""
 
-    def __init__(self, folder: Path, server: Server, service: Service, numbers: Numbers) -> None:
+    def __init__(
+        self, folder: Path, server: Server, service: Service, numbers: Numbers, market: Market
+    ) -> None:
         self.numbers, self.service, self.server = numbers, service, server
-        renters = max(2, -(-numbers.visitors // SESSIONS_OF_MEMBER))
-        self.market: Market = console_market.made(
-            service, numbers.facts, numbers.nodes, renters, numbers.hours
-        )
+        self.market = market
         self.port = free_port()
         self.process = _serve(folder, service.conninfo, self.port)
         self.address = f"http://127.0.0.1:{self.port}"
@@ -139,15 +139,18 @@ class Bench:
         return sessions.begin(self.service, principal, None, "bench")
 
 
-def run(size: Size, server: Server | None = None) -> dict[str, Any]:
-    """Seconds of pages, KiB of visitors and streams, cores and seconds of live pages."""
+def run(size: Size, server: Server | None = None, kept: Path | None = None) -> dict[str, Any]:
+    """Seconds of pages, KiB of visitors and streams, cores and seconds of live pages. `kept`: where
+    the market is kept for the next run.
+    """
     numbers = SIZES[size]
-    with workplace(server) as (folder, made):
-        uri = made.create_database("console")
-        migrate.migrate(uri)
+    renters = max(2, -(-numbers.visitors // SESSIONS_OF_MEMBER))
+    asked = console_market.Asked(numbers.facts, numbers.nodes, renters, numbers.hours)
+    with workplace(server, kept) as (folder, made):
+        uri, market = console_market.prepared(folder, made, asked)
         settings = Settings(data_dir=folder / "data", database_url=uri)
         with Service.open(settings) as service:
-            bench = Bench(folder, made, service, numbers)
+            bench = Bench(folder, made, service, numbers, market)
             try:
                 wait_for(bench.port)
                 leases = _leases(bench)
@@ -165,6 +168,7 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
         f" {LIVE_CORES} core and {LATE_S} s for 100 live pages; script {SCRIPT_KIB} KiB",
         "conditions": {
             **numbers._asdict(),
+            "nodes": bench.market.nodes,
             "facts": bench.market.facts,
             "seeded_in_seconds": round(bench.market.seconds),
             "cores": os.cpu_count(),
@@ -456,4 +460,8 @@ def table(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    print(table(run(size_asked(__doc__))))
+    options = argparse.ArgumentParser(description=__doc__)
+    size_options(options)
+    options.add_argument("--kept", type=Path, metavar="FOLDER")
+    given = options.parse_args()
+    print(table(run(given.size, kept=given.kept)))

@@ -1,74 +1,154 @@
 """The market that the console is measured on: a long log, a fleet, and leases that run.
 
 The long part of the log is a month of leases of others, written with COPY (`books.statements`);
-fleet, accounts and the leases that are watched are recorded through the door of the log, and the
-nodes of those leases report.
+fleet, accounts and the leases that are watched are recorded through the door of the log, the fleet
+many nodes in one append, and the nodes of those leases report.
 """
 
 from __future__ import annotations
 
+import json
 import time
+from concurrent.futures import ProcessPoolExecutor
 from hashlib import sha256
+from itertools import repeat
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from api.door import keys
 from api.process import secret_files
 from api.process.key_files import BLINDING
 from api.process.service import Service
+from api.settings import Settings
 from benchmarks.books.statements import HOURS, write_log
-from benchmarks.fleet.lease_open import NODES_TOGETHER, OWNER, PRICE, node_commands, supply_commands
+from benchmarks.fleet.lease_open import DEVICES, OWNER, PRICE, node_commands, supply_commands
+from benchmarks.workplace import Server
+from domain import rules
 from domain.funds.deposit import ConfirmDeposit
 from domain.lease.lease import ReadyLease, lease_stream
 from domain.metering import report
 from domain.money import credit
 from domain.parties.account import SCOPES_OF, FirstKey, OpenAccount
+from domain.stream import Stream
+from ledger import migrate
 from ledger.log import usage
+from ledger.log.handle import Ahead, Order
+from ledger.log.market import Held
 from projections import tables
 
+KEPT, COPY = "console_kept", "console"
+"""Databases: the market as it was made, and the copy that a run works on."""
 MINUTE_US = 60_000_000
 FIRST_NODE = 1_000_000
 """Nodes of the leases of others have lower numbers."""
+NODES_TOGETHER = 40
+"""Of one append: a node is about 17 facts, and an append holds 1,000."""
 BOOT = "5b1c9a7e-6f0d-4f0b-9c3f-2f1d0c9e8a71"
 
 
 class Market(NamedTuple):
-    """Keys of the operator, of the owner of all nodes, and of each renter."""
+    """Keys of the operator, of the owner of all nodes, and of each renter; how long it took."""
 
     operator: str
     owner: str
     renters: list[str]
+    nodes: int
     facts: int
     seconds: float
 
 
-def made(service: Service, facts: int, nodes: int, renters: int, hours: int = HOURS) -> Market:
-    """Write it into the empty database of `service`, and build every view."""
+class Asked(NamedTuple):
+    """About how many facts of others, of how many hours; and how much of our own."""
+
+    facts: int
+    nodes: int
+    renters: int
+    hours: int = HOURS
+
+
+def prepared(folder: Path, server: Server, asked: Asked) -> tuple[str, Market]:
+    """A database with such a market, and its keys: a copy of the one that the folder holds, which
+    is made the first time. One that was not finished is to be removed by hand.
+    """
+    told = folder / "market.json"
+    if not told.exists():
+        uri = server.create_database(KEPT)
+        migrate.migrate(uri)
+        with Service.open(Settings(data_dir=folder / "data", database_url=uri)) as service:
+            market = made(service, asked)
+        told.write_text(json.dumps(market._asdict()), encoding="utf-8")
+    copied = (
+        f"DROP DATABASE IF EXISTS {COPY}",
+        f"CREATE DATABASE {COPY} TEMPLATE {KEPT} STRATEGY FILE_COPY",
+        f"GRANT CREATE ON DATABASE {COPY} TO tallystick_owner, tallystick_projections",
+    )
+    with psycopg.connect(server.uri, autocommit=True) as connection:
+        for statement in copied:
+            connection.execute(statement.encode())
+    uri = make_conninfo(server.uri, dbname=COPY)
+    return uri, Market(**json.loads(told.read_text(encoding="utf-8")))
+
+
+def made(service: Service, asked: Asked) -> Market:
+    """Write it into the empty database of `service`, and build every view once at the end."""
     began = time.perf_counter()
     operator = keys.new(live=False)
     blinding = secret_files.read(secret_files.folder_of(service.settings.data_dir) / BLINDING)
     with psycopg.connect(service.conninfo, autocommit=True) as connection:
-        write_log(connection, facts, operator, hours, blinding)
+        write_log(connection, asked.facts, operator, asked.hours, blinding)
         connection.execute(
             "SELECT setval(pg_get_serial_sequence('account', 'id'), max(id)) FROM account"
         )
-        connection.execute("VACUUM ANALYZE")
-    with service.connect() as own:
-        for each in tables.PROJECTIONS:
-            tables.rebuild(own, each)
-    owner, secrets = _parties(service, renters)
-    for first in range(0, nodes, NODES_TOGETHER):
-        now_us = time.time_ns() // 1_000
-        some = range(first, min(nodes, first + NODES_TOGETHER))
-        commands = [one for number in some for one in node_commands(FIRST_NODE + number, now_us)]
-        service.ledger.handle(commands, key=None, now_us=now_us)
+        connection.execute("ANALYZE")
+    owner, secrets = _parties(service, asked.renters)
+    fleet(service, range(FIRST_NODE, FIRST_NODE + asked.nodes))
+    names = [one.name for one in tables.PROJECTIONS]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        list(pool.map(_rebuilt, repeat(service.conninfo), names))
     with service.connect() as own:
         tables.step_all(own)
-        row = own.execute("SELECT count(*) FROM public.market_events").fetchone()
-        own.execute("ANALYZE")
+    with psycopg.connect(service.conninfo, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
     assert row is not None
-    return Market(operator, owner, secrets, row[0], time.perf_counter() - began)
+    seconds = round(time.perf_counter() - began, 1)
+    return Market(operator, owner, secrets, asked.nodes, row[0], seconds)
+
+
+def _rebuilt(conninfo: str, name: str) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        tables.rebuild(connection, tables.BY_NAME[name])
+
+
+def fleet(service: Service, numbers: range) -> None:
+    """Nodes with their devices and offers, by the door and its rules, many in one append."""
+    for first in range(0, len(numbers), NODES_TOGETHER):
+        now_us, some = time.time_ns() // 1_000, numbers[first : first + NODES_TOGETHER]
+        commands = [one for number in some for one in node_commands(number, now_us)]
+        (done,) = service.ledger.handle_all(
+            [Order(commands)], now_us=now_us, ahead=Ahead(_New(some, commands), {})
+        )
+        assert done.done == len(commands), done
+
+
+class _New:
+    """Streams of nodes that begin here have no facts yet: nothing is asked for them."""
+
+    def __init__(self, numbers: range, commands: list[Any]) -> None:
+        slots = range(DEVICES)
+        self._names = {f"GPU-{number:04d}-{slot}" for number in numbers for slot in slots}
+        fields = ("code_sha256", "node_id", "key_id", "offer_id")
+        told = (getattr(one, name, None) for one in commands for name in fields)
+        self._names |= {name for name in told if name is not None}
+
+    def get(self, stream: Stream[Any], /) -> Held | None:
+        if self._names.isdisjoint(stream.id.split("|")):
+            return None
+        return Held(stream.kind, stream.uuid, 0, rules.initial(stream.kind))
 
 
 def _parties(service: Service, renters: int) -> tuple[str, list[str]]:

@@ -259,9 +259,11 @@ class Seen:
         return self.others - len(self.reached) - len(self.missed)
 
 
-def see(told: Mapping[str, Told | None], now_us: int) -> dict[str, Seen]:
-    """Of each node of one region: `told` names them all. len(reached) + len(missed) + untried ==
-    len(told) - 1.
+def see(told: Mapping[str, Told | None], now_us: int, others: int | None = None) -> dict[str, Seen]:
+    """Of each node of one region: `told` names them all, or where `others` counts them one node and
+    all that it told of or that told of it, and only that one is seen right.
+
+    len(reached) + len(missed) + untried == others
     """
     fresh = {
         node_id: one
@@ -276,7 +278,7 @@ def see(told: Mapping[str, Told | None], now_us: int) -> dict[str, Seen]:
             missed_by[peer].add(node_id)
         for peer in one.reached & told.keys():
             reached_by[peer].add(node_id)
-    found, others = {}, len(told) - 1
+    found, others = {}, len(told) - 1 if others is None else others
     for node_id in told:
         mine = fresh.get(node_id, nothing)
         missed = frozenset((mine.missed & told.keys()) | missed_by[node_id]) - {node_id}

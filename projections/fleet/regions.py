@@ -252,6 +252,26 @@ def read_neighbours(connection: Connection, region_id: str) -> list[Neighbour]:
     return read.many(connection, Neighbour, sql, region=region_id)
 
 
+def read_neighbours_of(
+    connection: Connection, region_id: str, node_id: str
+) -> tuple[list[Neighbour], int]:
+    """A node of a region with those admitted ones that it told of or that told of it, and how many
+    other admitted nodes there are.
+    """
+    sql = f"""WITH mine AS (
+            SELECT unnest(reached || missed) AS node_id FROM proj_fleet.neighbours
+            WHERE node_id = %(node)s)
+        SELECT n.node_id, {_IN} AS is_admitted, b.addresses, b.reached, b.missed, b.at_us
+        FROM proj_fleet.node n LEFT JOIN proj_fleet.neighbours b USING (node_id)
+        WHERE n.region_id = %(region)s AND n.phase NOT IN ('joining', 'retired')
+            AND (n.node_id = %(node)s OR {_IN} AND (n.node_id IN (SELECT node_id FROM mine)
+                OR %(node)s = ANY(b.reached) OR %(node)s = ANY(b.missed)))"""
+    rows = read.many(connection, Neighbour, sql, region=region_id, node=node_id)
+    counted = f"""SELECT count(*) FROM proj_fleet.node n
+        WHERE n.region_id = %(region)s AND {_IN} AND n.node_id <> %(node)s"""
+    return rows, read.number(connection, counted, region=region_id, node=node_id)
+
+
 def read_parted(connection: Connection, since_us: int) -> dict[str, set[str]]:
     """By node, those of its region of which one has told since then that it cannot reach the
     other.

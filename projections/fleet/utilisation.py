@@ -195,12 +195,19 @@ class Fragmentation:
         return 0 if not self.free_ppm else self.free_on_parts_ppm * 1_000_000 // self.free_ppm
 
 
+_MEMBER = """LEFT JOIN LATERAL (
+                SELECT pool_id FROM proj_utilisation.membership
+                WHERE node_id = d.node_id ORDER BY from_position DESC LIMIT 1) m ON true"""
+"""SQL: the pool of a node, which costs a look for each device."""
+
+
 def read_fragmentation(
     connection: Connection, *, by: tuple[str, ...], pool_id: str | None = None, limit: int = 500
 ) -> list[Fragmentation]:
     """Groups of `by`, some of pool, region and model. Read from the fleet's view."""
     columns = {"pool": "m.pool_id", "region": "n.region_id", "model": "d.model"}
     told = [columns[name] if name in by else "NULL::text" for name in columns]
+    member = _MEMBER if "pool" in by or pool_id is not None else ""
     sql = f"""WITH here AS (
             SELECT {told[0]} AS pool, {told[1]} AS region, {told[2]} AS model, d.node_id,
                 count(*) AS devices,
@@ -210,12 +217,9 @@ def read_fragmentation(
                 coalesce(sum(share_free) FILTER (
                     WHERE share_free < 1000000 OR mem_free < 1000000), 0)::bigint AS on_parts,
                 coalesce(sum(share_free) FILTER (WHERE mem_free = 0), 0)::bigint AS unsellable
-            FROM proj_fleet.device d JOIN proj_fleet.node n USING (node_id)
-            LEFT JOIN LATERAL (
-                SELECT pool_id FROM proj_utilisation.membership
-                WHERE node_id = d.node_id ORDER BY from_position DESC LIMIT 1) m ON true
+            FROM proj_fleet.device d JOIN proj_fleet.node n USING (node_id) {member}
             WHERE NOT d.retired AND n.phase = 'active' AND NOT n.quarantined
-                AND (%(pool)s::text IS NULL OR m.pool_id = %(pool)s)
+                {"" if pool_id is None else "AND m.pool_id = %(pool)s"}
             GROUP BY 1, 2, 3, 4)
         SELECT pool, region, model, sum(devices)::bigint AS devices,
             sum(whole)::bigint AS whole_free, sum(partly)::bigint AS partly_free,

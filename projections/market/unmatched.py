@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from projections import read
+from projections.read import OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -47,15 +48,20 @@ class UnmatchedRequest:
 
 
 def read_unmatched(
-    connection: Connection, *, account_id: str | None, before: int, limit: int
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    after: int,
+    way: Way = OLDEST,
+    limit: int,
 ) -> list[UnmatchedRequest]:
-    """The newest first, of one account or of all."""
+    """In order of recording, of one account or of all."""
     sql = """SELECT position, account_id, code, need_sha256, times, at_us, told
         FROM proj_unmatched.request
-        WHERE (%(account)s::text IS NULL OR account_id = %(account)s) AND position < %(before)s
-        ORDER BY position DESC LIMIT %(limit)s"""
-    return read.many(
-        connection, UnmatchedRequest, sql, account=account_id, before=before, limit=limit
+        WHERE (%(account)s::text IS NULL OR account_id = %(account)s) AND position > %(after)s
+        ORDER BY position LIMIT %(limit)s"""
+    return read.listed(
+        connection, UnmatchedRequest, sql, way, account=account_id, after=after, limit=limit
     )
 
 

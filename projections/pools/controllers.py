@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from projections import read
-from projections.read import OLDEST, Way
+from projections.read import NEWEST, OLDEST, Way
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -206,11 +206,13 @@ def read_metadata(connection: Connection, pool_id: str, *, limit: int) -> list[M
     return read.many(connection, Metadata, sql, pool=pool_id, limit=limit)
 
 
-def read_cuts(connection: Connection, pool_id: str, *, before: int = LAST, limit: int) -> list[Cut]:
-    """Cuts of a pool below a position, the latest first."""
+def read_cuts(
+    connection: Connection, pool_id: str, *, after: int = LAST, way: Way = NEWEST, limit: int
+) -> list[Cut]:
+    """Cuts of a pool by position, the latest first if nothing else is asked."""
     sql = """SELECT position, allocation_head, licence_head, at_us FROM proj_controllers.cut
-        WHERE pool_id = %(pool)s AND position < %(before)s ORDER BY position DESC LIMIT %(limit)s"""
-    return read.many(connection, Cut, sql, pool=pool_id, before=before, limit=limit)
+        WHERE pool_id = %(pool)s AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
+    return read.listed(connection, Cut, sql, way, pool=pool_id, after=after, limit=limit)
 
 
 def read_checked(connection: Connection, pool_id: str) -> Checked | None:

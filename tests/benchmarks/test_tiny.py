@@ -59,11 +59,17 @@ def shared(postgres: Databases, template: str) -> Generator[Shared, None, None]:
             connection.execute(dropped.format(sql.Identifier(name)))
 
 
+SHORT = {"append", "append_market", "accrual", "matching", "rehearsal"}
+WHOLE = pytest.mark.slow("::test_a_benchmark_runs_and_tells_its_lines")
+
+
 def params() -> list[object]:
-    return [
-        pytest.param(one, id=one.name, marks=[pytest.mark.long] if one.name in LONG else [])
+    marks = {
+        one.name: pytest.mark.long if one.name in LONG else WHOLE
         for one in BENCHMARKS
-    ]
+        if one.name not in SHORT
+    }
+    return [pytest.param(one, id=one.name, marks=marks.get(one.name, ())) for one in BENCHMARKS]
 
 
 @pytest.mark.parametrize("benchmark", params())

@@ -218,6 +218,7 @@ def test_workers_serve_and_all_of_them_end_on_sigterm(tmp_path: Path, database: 
     assert sessions(database) == 0
 
 
+@pytest.mark.slow("::test_workers_serve_and_all_of_them_end_on_sigterm")
 def test_workers_end_with_a_killed_parent_and_leave_the_port(tmp_path: Path, database: str) -> None:
     """users B25: they went on serving, and the next start found the address in use."""
     with serving(tmp_path, database, "--workers", "2", "--no-jobs") as server:
@@ -230,6 +231,10 @@ def test_workers_end_with_a_killed_parent_and_leave_the_port(tmp_path: Path, dat
     assert "this worker ends" in server.stderr.read_text()
 
 
+@pytest.mark.slow(
+    "tests/api/process/test_embedded_postgres.py::test_a_killed_server_comes_back_with_every_committed_row",
+    "::test_workers_serve_and_all_of_them_end_on_sigterm",
+)
 def test_a_killed_database_is_started_again_and_sigterm_lets_a_request_end() -> None:
     """security S-H3: the server answered 503 for ever. The read waits 2 s for a position that never
     comes, and SIGTERM arrives meanwhile.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -46,6 +47,16 @@ def _skip(reason: str) -> None:
     pytest.skip(reason)
 
 
+def test_no_source_was_changed_since_the_artifacts_were_compiled() -> None:
+    """Nor the compiler, its libraries, nor how it is asked."""
+    sources = sorted(f"src/{path.name}" for path in (ROOM / "src").glob("*.sol"))
+    told = json.loads((ARTIFACTS / "sources.json").read_bytes())
+    assert list(told) == [*sources, "build.mjs", "package-lock.json"]
+    for name, digest in told.items():
+        assert hashlib.sha256((ROOM / name).read_bytes()).hexdigest() == digest, "make contracts"
+
+
+@pytest.mark.slow("::test_no_source_was_changed_since_the_artifacts_were_compiled")
 def test_the_sources_compile_to_the_committed_bytes(tmp_path: Path) -> None:
     _skip_without("node")
     subprocess.run(

@@ -18,7 +18,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.conftest import Databases, fresh
 from tests.e2e.pages.browser import CHROMIUM, browser_in, new_page, pictured
-from tests.e2e.pages.crawling import Crawl, overheard, sign_in, sign_out
+from tests.e2e.pages.crawling import Crawl, Scheme, overheard, sign_in, sign_out
 from tests.e2e.pages.market import ROLES, Market, market_in
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
@@ -229,6 +229,15 @@ def test_the_page_of_the_log_checks_proofs_in_the_browser(market: Market, page: 
     assert "the report is not in its lane" in checked(pinned.replace(lines[1], f"extra {forged}"))
 
 
+_BUTTONS = {"split": "Split it so", "windows": "Announce it", "terms": "Set version"}
+
+
+def _region(market: Market) -> str:
+    """Where the owner's machine stands."""
+    found: str = market.read("owner", f"/v1/nodes/{market.told['node']}")["region_id"]
+    return found
+
+
 def test_a_stranger_takes_a_key_and_each_role_sees_its_pages(market: Market, page: Page) -> None:
     """The pages of which the documents show pictures."""
     headers = {"Authorization": f"Bearer {market.keys['operator']}", "Idempotency-Key": "invite"}
@@ -249,16 +258,25 @@ def test_a_stranger_takes_a_key_and_each_role_sees_its_pages(market: Market, pag
         page.get_by_role("link", name=link, exact=True).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
     sign_out(page)
+    node, region = f"/nodes/{market.told['node']}", _region(market)
     shown = {
-        "renter": ("rent", "/rent", "running"),
-        "owner": ("machine", f"/nodes/{market.told['node']}", "use"),
-        "operator": ("operate", "/operate", "timers"),
+        "renter": (("rent", "/rent", "running"),),
+        "owner": (
+            ("machine", node, "use"),
+            ("split", f"{node}/split", "split"),
+            ("windows", f"{node}/windows", None),
+            ("terms", f"/regions/{region}/terms", None),
+        ),
+        "operator": (("operate", "/operate", "timers"),),
     }
-    for role, (name, path, part) in shown.items():
+    for role, pages in shown.items():
         sign_in(page, market.address, market.keys[role])
-        page.goto(f"http://{market.address}{path}")
-        assert role == "renter" or page.get_by_test_id(part).is_visible()
-        pictured(page, name, whole=False)
+        for name, path, part in pages:
+            page.goto(f"http://{market.address}{path}")
+            assert part is None or role == "renter" or page.get_by_test_id(part).is_visible()
+            if name in _BUTTONS:
+                expect(page.get_by_role("button", name=_BUTTONS[name])).to_be_visible()
+            pictured(page, name, whole=name in ("split", "windows", "terms"))
         sign_out(page)
 
 
@@ -294,16 +312,44 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_axe
+@pytest.mark.pages("::test_every_page_of_a_role_leads_on_and_is_sound_at_one_width_in_one_scheme")
 @pytest.mark.parametrize("role", ["", *ROLES])
 def test_every_link_of_every_page_leads_on_and_every_page_is_sound(
     market: Market, page: Page, sound: Path, role: str
 ) -> None:
+    crawl(market, page, role, Crawl(page, sound, leave=leave(role)))
+
+
+@needs_axe
+@pytest.mark.parametrize(
+    ("role", "width", "scheme"),
+    [
+        ("", 360, "light"),
+        ("renter", 1280, "dark"),
+        ("owner", 360, "dark"),
+        ("operator", 1280, "light"),
+        ("auditor", 360, "light"),
+    ],
+)
+def test_every_page_of_a_role_leads_on_and_is_sound_at_one_width_in_one_scheme(
+    market: Market, page: Page, sound: Path, role: str, width: int, scheme: Scheme
+) -> None:
+    """The short form of the crawls: between them the roles see both widths and both schemes."""
+    crawl(market, page, role, Crawl(page, sound, leave(role), (width,), (scheme,)))
+
+
+def leave(role: str) -> frozenset[str]:
+    return REFERENCE if role else frozenset()
+
+
+def crawl(market: Market, page: Page, role: str, found: Crawl) -> None:
+    """As this role, from its home page; what it must have come to."""
     with overheard(page) as complaints:
         if role:
             sign_in(page, market.address, market.keys[role])
         else:
             page.goto(f"http://{market.address}/")
-        found = Crawl(page, sound, leave=REFERENCE if role else frozenset()).run()
+        found.run()
     assert found.wrong == [], "\n".join(found.wrong)
     assert complaints == []
     assert {"/", "/epochs", "/epochs/*", *(REFERENCE if not role else ["/docs"])} <= set(

@@ -18,6 +18,10 @@ DATA = "/var/lib/tallystick-server"
 __all__ = ["empty_folder"]
 
 
+@pytest.mark.guides(
+    "tests/cli/test_guides.py::test_every_command_of_a_guide_is_there_with_all_that_it_is_given",
+    "tests/cli/test_install_pages.py::test_renter_owner_auditor_and_operator_follow_their_pages_word_for_word",
+)
 @pytest.mark.timeout(SECONDS_MAX + 60)
 def test_an_operator_installs_and_upgrades_by_the_commands_of_the_pages(empty_folder: Path) -> None:
     with EmbeddedPostgres(empty_folder / "database") as server:

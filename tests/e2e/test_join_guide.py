@@ -14,6 +14,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "howto" / "join-a-node.md"
 __all__ = ["empty_folder"]
 
 
+@pytest.mark.guides(
+    "tests/cli/test_guides.py::test_every_command_of_a_guide_is_there_with_all_that_it_is_given",
+    "tests/cli/test_install_pages.py::test_renter_owner_auditor_and_operator_follow_their_pages_word_for_word",
+)
 @pytest.mark.timeout(SECONDS_MAX + 30)
 def test_a_machine_joins_runs_is_looked_at_and_leaves_by_the_commands_of_the_guide(
     empty_folder: Path,

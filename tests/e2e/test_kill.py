@@ -21,6 +21,7 @@ from random import Random
 from typing import Any
 
 import psycopg
+import pytest
 
 from api.process.embedded_postgres import EmbeddedPostgres
 from tests.e2e import stand as stands
@@ -31,6 +32,7 @@ from tests.e2e.stand import TERMS_US, Stand
 SEED = "TALLYSTICK_TEST_SEED"
 TARGETS = ("server", "jobs", "postgres")
 NINE = ("server", "jobs", *("postgres",) * 3, "server", "jobs", *("postgres",) * 2)
+THREE = NINE[:3]
 KILLS = 10
 """Of one seed of the long suite: `python -m tests.passes kills 0 50` are five hundred."""
 ACKNOWLEDGED_MAX = 40
@@ -56,11 +58,20 @@ def installed(group: str) -> Generator[Stand, None, None]:
                 made.stop()
 
 
+def test_a_kill_of_each_process_loses_nothing_that_was_acknowledged() -> None:
+    with installed("each") as stand:
+        kill_and_check(stand, "each", THREE, any_seed())
+
+
+@pytest.mark.slow("::test_a_kill_of_each_process_loses_nothing_that_was_acknowledged")
 def test_nine_kills_lose_nothing_that_was_acknowledged() -> None:
     """With the three of `tests/node_reporter/executor/test_kill.py` they are twelve."""
-    seed = int(os.environ.get(SEED) or secrets.randbits(32))
     with installed("each") as stand:
-        kill_and_check(stand, "each", NINE, seed)
+        kill_and_check(stand, "each", NINE, any_seed())
+
+
+def any_seed() -> int:
+    return int(os.environ.get(SEED) or secrets.randbits(32))
 
 
 def run(seed: int) -> None:

@@ -70,6 +70,9 @@ def leased_us(server: Server, node_id: str) -> int:
     return sum(int(hour["leased_gpu_us"]) for hour in told["data"])
 
 
+@pytest.mark.pages(
+    "tests/node_reporter/agent/test_page.py::test_a_node_that_runs_shows_itself_and_stays_small"
+)
 def test_an_owner_sees_on_the_machine_itself_what_it_earned(server: Server, tmp_path: Path) -> None:
     state = tmp_path / "node"
     owner = Owner.of(server)

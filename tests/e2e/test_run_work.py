@@ -17,6 +17,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "howto" / "run-work.md"
 __all__ = ["empty_folder"]
 
 
+@pytest.mark.guides(
+    "tests/cli/test_guides.py::test_every_command_of_a_guide_is_there_with_all_that_it_is_given",
+    "tests/cli/test_install_pages.py::test_renter_owner_auditor_and_operator_follow_their_pages_word_for_word",
+)
 @needs_walls
 @pytest.mark.timeout(SECONDS_MAX + 30)
 def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(

@@ -54,6 +54,10 @@ def run(script: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.guides(
+    "tests/cli/test_guides.py::test_every_command_of_a_guide_is_there_with_all_that_it_is_given",
+    "tests/cli/test_install_pages.py::test_renter_owner_auditor_and_operator_follow_their_pages_word_for_word",
+)
 @pytest.mark.timeout(SECONDS_MAX + 30)
 def test_a_stranger_gets_from_an_empty_folder_to_a_settled_lease(empty_folder: Path) -> None:
     script = "\n".join(blocks(TUTORIAL))

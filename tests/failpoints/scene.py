@@ -132,12 +132,12 @@ def check_log(ledger: Ledger, connection: psycopg.Connection[Any], views: tuple[
         assert tables.rebuild(connection, tables.BY_NAME[name]).differing == (), name
 
 
-def play_all(kind: type[Scene], ground: Ground, seed: int) -> set[str]:
-    """Every failpoint of a scene once; which were reached. Seed 0: each dies at its first passing.
-    Any other picks the fault and the passing, and with them the order.
+def play_all(kind: type[Scene], ground: Ground, seed: int, *, first: int | None = None) -> set[str]:
+    """Every failpoint of a scene once, or so many of the first; which were reached. Seed 0: each
+    dies at its first passing. Any other picks the fault and the passing, and with them the order.
     """
     random = Random(f"{seed}/{kind.__name__}")
-    failpoints = list(kind.failpoints)
+    failpoints = list(kind.failpoints)[:first]
     if seed and not kind.is_in_order:
         random.shuffle(failpoints)
     with (

@@ -31,6 +31,16 @@ def marked(scene: type[Scene]) -> Any:
 
 
 @pytest.mark.parametrize("scene", [marked(scene) for scene in SCENES])
+def test_a_death_at_the_first_place_of_each_scene_loses_nothing_that_was_acknowledged(
+    scene: type[Scene], ground: Ground
+) -> None:
+    assert play_all(scene, ground, 0, first=1) == {scene.failpoints[0].name}
+
+
+@pytest.mark.slow(
+    "::test_a_death_at_the_first_place_of_each_scene_loses_nothing_that_was_acknowledged"
+)
+@pytest.mark.parametrize("scene", [marked(scene) for scene in SCENES])
 def test_a_death_at_each_place_loses_nothing_that_was_acknowledged(
     scene: type[Scene], ground: Ground
 ) -> None:

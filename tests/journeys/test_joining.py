@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from api.door.moments import moment
 from domain.money import credit
@@ -211,6 +212,10 @@ def test_r_18_a_device_that_joins_through_two_agents_is_counted_once(
     assert len(devices) == 2
 
 
+@pytest.mark.slow(
+    "::test_a_machine_joins_is_compared_confirmed_admitted_and_reports",
+    "tests/node_reporter/programs/test_program.py::test_doctor_tells_what_a_gpu_can_and_cannot_say",
+)
 def test_doctor_says_of_each_step_of_joining_what_comes_next(
     server: Server, tmp_path: Path
 ) -> None:

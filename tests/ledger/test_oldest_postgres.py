@@ -65,6 +65,10 @@ def test_every_view_is_made_by_the_superuser_too(oldest: Databases) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.slow(
+    "::test_a_login_that_may_create_roles_begins_a_market",
+    "::test_every_view_is_made_by_the_superuser_too",
+)
 def test_logs_books_and_views_hold_what_they_hold_on_the_embedded_one() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *SUITE],

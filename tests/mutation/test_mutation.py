@@ -71,6 +71,7 @@ def test_a_mutant_that_a_test_notices_is_killed_and_another_survives(tmp_path: P
     assert len(file.read_text("utf-8").splitlines()) == len(kept), "nothing was tried again"
 
 
+@pytest.mark.slow("::test_a_mutant_that_a_test_notices_is_killed_and_another_survives")
 def test_a_test_that_fails_without_the_mutant_kills_none(tmp_path: Path) -> None:
     """One that needs the process it was read in, as one that needs a thread or a lock does."""
     (tmp_path / "toy.py").write_text(TOY, "utf-8")
@@ -84,6 +85,7 @@ def test_a_test_that_fails_without_the_mutant_kills_none(tmp_path: Path) -> None
     assert f" {len(bodies)} not tried" in told
 
 
+@pytest.mark.slow("::test_a_mutant_that_a_test_notices_is_killed_and_another_survives")
 def test_tests_that_cannot_be_run_kill_none(tmp_path: Path) -> None:
     (tmp_path / "toy.py").write_text(TOY, "utf-8")
     (tmp_path / "test_toy.py").write_text(TESTS, "utf-8")
@@ -95,6 +97,7 @@ def test_tests_that_cannot_be_run_kill_none(tmp_path: Path) -> None:
         assert " 1 survived" in told, name
 
 
+@pytest.mark.slow("::test_a_mutant_that_a_test_notices_is_killed_and_another_survives")
 def test_a_mutant_with_which_pytest_cannot_begin_is_killed(tmp_path: Path) -> None:
     """What all tests import refuses it."""
     (tmp_path / "toy.py").write_text(TOY, "utf-8")

@@ -33,6 +33,10 @@ KERNELS = [Kernel(n * SECOND_US, n * SECOND_US + 600_000, 600_000) for n in rang
 SAMPLES = [Sample(n * 100_000, "GPU-0", 300_000, 60) for n in range(101)]
 
 
+@pytest.mark.slow(
+    "tests/node_reporter/programs/test_program.py"
+    "::test_faults_of_a_running_machine_end_in_the_right_buckets"
+)
 def test_the_whole_run_agrees_with_a_load_that_is_known(
     machine: Callable[[int], FakeMachine],
 ) -> None:

@@ -59,7 +59,16 @@ def test_every_table_of_every_projection_has_rows_in_the_story(
     assert empty == {"fleet.holding"}, "everything was released at the end of the story"
 
 
-@pytest.mark.parametrize("facts_max", [pytest.param(1, marks=pytest.mark.long), 7])
+@pytest.mark.parametrize(
+    "facts_max",
+    [
+        pytest.param(1, marks=pytest.mark.long),
+        pytest.param(
+            7, marks=pytest.mark.slow("::test_the_rows_do_not_depend_on_how_the_log_is_cut")
+        ),
+        61,
+    ],
+)
 def test_the_rows_do_not_depend_on_how_the_log_is_cut(
     connection: psycopg.Connection[Any], facts_max: int
 ) -> None:
@@ -304,6 +313,10 @@ def _wait(until: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow(
+    "::test_what_a_killed_rebuild_left_hinders_no_later_one",
+    "::test_a_second_runner_waits_for_the_first_and_goes_on_where_it_stopped",
+)
 def test_the_kill_of_two_competing_runners_leaves_every_row_exactly_once(
     database: str, connection: psycopg.Connection[Any]
 ) -> None:

@@ -1,7 +1,7 @@
 """The properties of the rules, as `make test-fast` runs them, drawn by one seed but for the few
 that must reach a state and say `derandomize`: they draw the same each time.
 
-Ten seeds look at ten times as many examples as `make test`.
+Ten seeds look at ten times as many examples as `make test-properties`.
 """
 
 from __future__ import annotations

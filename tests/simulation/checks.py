@@ -10,6 +10,7 @@ import psycopg
 
 from ledger.log import usage
 from projections import tables
+from tests.simulation.check_payouts import PayoutChecks
 from tests.simulation.lines import OBSERVER
 from tests.simulation.node import TICK_US
 from tests.simulation.reference import Reference
@@ -33,8 +34,8 @@ VIEWS_DRAWN = 1
 class Checks:
     """Asks the database on a connection of its own, which nothing cuts."""
 
-    def __init__(self, address: str, reference: Reference) -> None:
-        self.reference = reference
+    def __init__(self, address: str, reference: Reference, payouts: PayoutChecks) -> None:
+        self.reference, self.payouts = reference, payouts
         self.connection = psycopg.connect(address, autocommit=True, application_name=OBSERVER)
         self.told: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
         self.position = 0
@@ -58,11 +59,12 @@ class Checks:
             assert position == self.position + 1, "positions have no gap"
             self.position = position
             self.commands.setdefault(fact["command_id"], []).append(position)
-            self._hold(topic, fact)
+            name = topic.rpartition(".v")[0]
+            self._hold(name, fact)
+            self.payouts.take(name, position, fact)
 
-    def _hold(self, topic: str, fact: dict[str, Any]) -> None:
+    def _hold(self, name: str, fact: dict[str, Any]) -> None:
         """P4: no device is given to a lease while another has it. They are of whole devices."""
-        name = topic.rpartition(".v")[0]
         if name == "lease.reserved":
             self.devices[fact["lease_id"]] = tuple(fact["device_ids"])
             for device in fact["device_ids"]:
@@ -80,6 +82,8 @@ class Checks:
         self._reports(run)
         self._leases(run)
         self._balances(run)
+        if run.is_paying:
+            self.payouts.at_the_end(run)
         self._views(run)
 
     def _commands(self) -> None:

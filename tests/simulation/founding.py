@@ -22,11 +22,19 @@ from typing import Any
 import psycopg
 import pytest
 
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.epoch import OpenEpoch
+from domain.epochs.policy import PublishPolicy
+from domain.money import token
+from domain.parties.account import WALLET_DELAY_US, LinkWallet
 from ledger import migrate
 from projections import tables
 from tests.conftest import Databases, running
-from tests.scenes import server
-from tests.scenes.server import Scene, opened
+from tests.scenes import server, wallets
+from tests.scenes.server import NOW_US, Scene, opened
+from tests.simulation import chain
+from tests.simulation.chain import Deployed
+from tests.simulation.reference_epochs import AVAILABILITY_PPM, COMPUTE_PPM, MILLION
 
 MATURES_S = 3_600
 LEAST_CASH_OUT = 10_000
@@ -34,6 +42,12 @@ LEAST_CASH_OUT = 10_000
 CASH = 100_000_000
 SETTINGS: dict[str, Any] = {"requests_per_second": 1_000_000, "requests_burst": 1_000_000}
 SETTINGS |= {"reports_per_second": 1_000_000, "reports_burst": 1_000_000, "spec_ttl_s": 0}
+EPOCH_S = 4 * 86_400
+FIRST_EPOCH_S = 600
+"""What is left of the first epoch when a run begins."""
+GENESIS_S = NOW_US // 10**6 + FIRST_EPOCH_S - EPOCH_S
+EMISSION, EPOCHS = 7_000_000_000_003, 7
+"""All that is ever emitted, and over how many epochs: they do not divide."""
 _numbers = itertools.count(1)
 
 
@@ -46,6 +60,7 @@ class Founded:
     template: str
     keys: Path
     scene: Scene
+    chain: Deployed
 
     @contextmanager
     def copied(self) -> Generator[tuple[str, Path], None, None]:
@@ -74,7 +89,10 @@ def founded(
         address = postgres.create_database(name, template=with_views)
         with _drawn(), opened(address, keys, **SETTINGS) as scene:
             _terms(scene)
-        yield Founded(postgres, admin, name, keys, scene)
+            _epochs(scene)
+        caps = (EMISSION // EPOCHS + 1,) * EPOCHS
+        made = stack.enter_context(chain.deployed(GENESIS_S, NOW_US // 10**6, EPOCH_S, caps))
+        yield Founded(postgres, admin, name, keys, scene, made)
 
 
 def _with_views(postgres: Databases) -> str:
@@ -94,6 +112,34 @@ def _terms(scene: Scene) -> None:
     mode = {"mode": "cash", "destination": "bank_of_owner"}
     scene.owner.made(f"/v1/accounts/{scene.owner.account_id}/payment-mode", mode)
     scene.deposit(scene.stranger, CASH)
+
+
+def _epochs(scene: Scene) -> None:
+    """As `tallystick policy start` and `epoch open` do it; the owner has a wallet in effect."""
+    now_us = scene.clock.now_us()
+    policy = PublishPolicy(
+        version=1,
+        epoch_length_us=EPOCH_S * 10**6,
+        segments=(EmissionSegment(1, EPOCHS, EMISSION),),
+        hard_cap=token(EMISSION),
+        compute_ppm=COMPUTE_PPM,
+        availability_ppm=AVAILABILITY_PPM,
+        treasury_ppm=MILLION - COMPUTE_PPM - AVAILABILITY_PPM,
+        compute_base="gpu_time",
+        holdback_epochs=0,
+        effective_from_epoch=1,
+        by="operator",
+        at_us=now_us,
+    )
+    first = OpenEpoch(epoch=1, start_us=GENESIS_S * 10**6, at_us=now_us)
+    wallet = LinkWallet(
+        account_id=scene.owner.account_id,
+        address=wallets.ADDRESSES[0],
+        message="m",
+        signature="s",
+        at_us=now_us - WALLET_DELAY_US,
+    )
+    scene.service.ledger.handle([policy, first, wallet], key=None, now_us=now_us)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ SECOND_US = 1_000_000
 MINUTE_US = 60_000_000
 DAY_US = 86_400_000_000
 MONEY = ("maturity", "sweep", "cash_out")
+ROUNDS = (("accrual",), ("lease_watch",), ("pin", "tree"), MONEY, ("epochs",))
 
 
 def credit(units: int) -> dict[str, str]:
@@ -176,19 +177,25 @@ class People:
         self.run.told.faults[what] += 1
 
     def work(self) -> None:
-        self.run.timers(*self.rng.choice((("accrual",), ("lease_watch",), ("pin", "tree"), MONEY)))
+        self.run.timers(*self.rng.choice(ROUNDS))
 
     # --- the end -----------------------------------------------------------------------------
 
-    def finish(self) -> None:
-        """Everybody comes back for answers, leases end, reports arrive, money goes its way."""
+    def leave(self) -> None:
+        """Everybody comes back for answers, leases end, reports arrive."""
         run = self.run
         while run.later:
             self.come_back()
         while self.running:
             self.close()
         run.node.finish()
-        run.clock.advance(DAY_US + MINUTE_US)  # what could still be proven is too late now
+
+    def finish(self) -> None:
+        """What could still be proven is too late, and money goes its way."""
+        run = self.run
+        while run.later:
+            self.come_back()
+        run.clock.advance(DAY_US + MINUTE_US)
         run.timers("lease_watch", "accrual")
         run.clock.advance(3 * DAY_US)
         run.timers(*MONEY)

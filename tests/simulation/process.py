@@ -17,15 +17,17 @@ from tests.in_process import InProcess
 from tests.simulation.founding import SETTINGS
 from tests.simulation.lines import Lines
 
-POOLED = 2
-"""Connections for reading: enough for two calls that overlap."""
+CHAIN_URL = "http://chain.invalid"
+"""That there is a chain; which one, `play` says."""
 
 
 class Server:
     """One after the other, processes of one installation."""
 
     def __init__(self, address: str, folder: Path, clock: SimulatedClock, lines: Lines) -> None:
-        self.settings = Settings(data_dir=folder, database_url=address, **SETTINGS)
+        self.settings = Settings(
+            data_dir=folder, database_url=address, chain_url=CHAIN_URL, **SETTINGS
+        )
         self.address, self.clock, self.lines = address, clock, lines
         self.started = 0
         self.start()

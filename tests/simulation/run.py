@@ -17,20 +17,29 @@ from typing import Any
 
 import pytest
 
+from api.chain import side
 from api.process.clock import SimulatedClock
+from contracts import reconcile
+from contracts.tally import Tally
 from ledger.log import recorder
 from tests.scenes.server import NOW_US, Caller
+from tests.simulation.chain import Network, Way, keys_of
+from tests.simulation.check_payouts import PayoutChecks
 from tests.simulation.checks import Checks
-from tests.simulation.founding import CASH, Founded
+from tests.simulation.founding import CASH, EMISSION, EPOCHS, Founded
 from tests.simulation.lines import ASIDE, DIED, LOST, Cut, Lines, watched
 from tests.simulation.node import Node
 from tests.simulation.process import Server, address_of
 from tests.simulation.reference import Reference
+from tests.simulation.reference_epochs import Epochs
 
 ATTEMPTS_MAX = 8
 AGAIN = (409, 429, 503)
 """Statuses after which a client asks again, if the problem says that it may."""
 PROCESS_FAULTS_PPM = 300_000
+PAYING_EVERY, PAYING_STEPS = 3, 10
+CUT_STATEMENTS = 16
+"""Of these first ones of a step, one may be cut."""
 ANSWERS_LOST_PPM = 60_000
 
 
@@ -61,22 +70,25 @@ class Asked:
 class Run:
     """The people act through `ask`, the node and the timers through `call` and `timers`."""
 
-    def __init__(self, seed: int, founded: Founded, database: str, folder: Path) -> None:
+    def __init__(self, seed: int, founded: Founded, lines: Lines, folder: Path) -> None:
         self.rng = Random(f"tallystick simulation {seed}")
         self.told = Told(seed)
         self.founded, self.scene = founded, founded.scene
         self.clock = SimulatedClock(NOW_US)
-        address = address_of(founded.postgres.uri, database)
-        self.lines = Lines(database, founded.admin)
+        address = address_of(founded.postgres.uri, lines.database)
+        self.lines = lines
         self.reference = Reference()
+        self.network = Network(founded.chain, self.clock.now_us() // 10**6)
+        self.way = Way(self, self.network)
         for account in (self.scene.renter, self.scene.stranger):
             self.reference.deposited[account.account_id] = CASH
-        self.checks = Checks(address, self.reference)
+        checks = PayoutChecks(Epochs(EMISSION, EPOCHS), self.network)
+        self.checks = Checks(address, self.reference, checks)
         self.server = Server(address, folder, self.clock, self.lines)
         self.later: list[Asked] = []
         self.numbers = 0
         self.is_calm = False
-        self.is_aside = False
+        self.is_aside = self.is_paying = False
         self.node = Node(self, self.scene.provider, folder, self.rng.randint(-(10**9), 10**9))
 
     # --- calls -------------------------------------------------------------------------------
@@ -138,9 +150,11 @@ class Run:
             return None
         return answer
 
-    def timers(self, *names: str) -> None:
-        """A round of timers. One that fails by a fault is run again by whoever comes next."""
-        with self.lines.cutting(self._cut(), self._aside):
+    def timers(self, *names: str, statements: int = CUT_STATEMENTS) -> None:
+        """A round of timers. One that fails by a fault is run again by whoever comes next. It has
+        about so many statements, of which one may be cut.
+        """
+        with self.lines.cutting(self._cut(statements), self._aside):
             try:
                 done = str(self.server.run_timers(*names))
             except Exception as error:
@@ -165,20 +179,20 @@ class Run:
 
     # --- what befalls them -------------------------------------------------------------------
 
-    def _cut(self) -> Cut | None:
+    def _cut(self, statements: int = CUT_STATEMENTS) -> Cut | None:
         if self.is_calm or self.rng.randrange(10**6) >= PROCESS_FAULTS_PPM:
             return None
         kind = self.rng.choice((LOST, DIED, ASIDE))
         is_after, of_appends = self.rng.random() < 0.5, self.rng.random() < 0.4
         if kind == ASIDE:
             is_after = False
-        at = 1 if of_appends else self.rng.randint(1, 16)
+        at = 1 if of_appends else self.rng.randint(1, statements)
         return Cut(kind, at, is_after, of_appends)
 
     def _aside(self) -> None:
         self.is_aside = True
         try:
-            self.people.aside()
+            (self.payouts if self.is_paying else self.people).aside()
         finally:
             self.is_aside = False
 
@@ -189,38 +203,57 @@ class Run:
 
     # --- the run -----------------------------------------------------------------------------
 
-    def play(self, steps: int) -> None:
+    def play(self, steps: int, paying: int) -> None:
+        from tests.simulation.payouts import Payouts
         from tests.simulation.people import People
 
-        self.people = People(self)
-        for _ in range(steps):
-            self.people.step()
-            self.told.steps += 1
-            self.checks.after_a_step()
-        self.is_calm = True
+        self.people, self.payouts = People(self), Payouts(self)
+        self._steps(self.people.step, steps)
+        self.people.leave()
+        if paying:
+            self.is_calm, self.is_paying = False, True
+            self._steps(self.payouts.step, paying)
         self.people.finish()
+        if paying:
+            self.payouts.finish()
         self.checks.at_the_end(self)
         lines = "\n".join(self.told.lines)
         self.told.statements = self.lines.statements
         self.told.head = sha256(f"{self.checks.heads()}\n{lines}".encode()).hexdigest()
 
+    def _steps(self, act: Callable[[], None], times: int) -> None:
+        for _ in range(times):
+            act()
+            self.told.steps += 1
+            self.checks.after_a_step()
+        self.is_calm = True
+
     def close(self) -> None:
         self.node.reporter.close()
         self.server.stop()
         self.checks.close()
+        self.network.close()
 
 
-def play(seed: int, founded: Founded, *, steps: int = 12) -> Told:
-    """One run from its founding to its end. Raises what it finds."""
+def play(seed: int, founded: Founded, *, steps: int = 12, paying: int | None = None) -> Told:
+    """One run from its founding to its end. Raises what it finds. Every third seed goes on to
+    epochs and payouts, which take as long as two without: `paying` so many steps.
+    """
+    if paying is None:
+        paying = 0 if seed % PAYING_EVERY else PAYING_STEPS
     with ExitStack() as stack:
         patched = stack.enter_context(pytest.MonkeyPatch.context())
         patched.setattr(recorder, "RECONNECT_SECONDS", 0.0)  # it waits by another clock
+        # The code of the contracts is the same in all runs; looking takes longer than paying.
+        patched.setattr(reconcile, "check_deployment", lambda *_args, **_named: ())
         database, folder = stack.enter_context(founded.copied())
-        run = Run(seed, founded, database, folder)
+        run = Run(seed, founded, Lines(database, founded.admin), folder)
         stack.callback(run.close)
+        tally = Tally(run.way, founded.chain.deployment)
+        patched.setattr(side, "_remote", lambda _settings: (tally, keys_of(run.network)))
         stack.enter_context(watched(run.lines))
         try:
-            run.play(steps)
+            run.play(steps, paying)
         except BaseException as error:
             error.add_note(f"seed {seed}; the last steps:\n" + "\n".join(run.told.lines[-12:]))
             raise

@@ -20,7 +20,8 @@ NEWEST_MAX, FOUND_MAX, ASKED_MAX = 200, 20, 100
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of thing: its list, the field with its id, the fields with names, and its pages, of
-    which the first that there is counts. `{}` stands for the id.
+    which the first that there is counts. `{}` stands for the id. `leaves_out`: a parameter of the
+    list for what is dear to know and not looked at.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Kind:
     pages: tuple[str, ...]
     when: str = ""
     scopes: frozenset[str] = frozenset()
+    leaves_out: str = ""
 
 
 OPERATOR = frozenset({"operator"})
@@ -43,6 +45,7 @@ KINDS = (
         ("project_id", "end_user_ref", "gpu_class", "models", "node_id", "state"),
         ("/leases/{}",),
         "requested_at",
+        leaves_out="estimate",
     ),
     Kind(
         "Nodes",
@@ -123,7 +126,9 @@ async def _of(visit: Visit, kind: Kind, asked: str) -> list[Told]:
         _only_absent(refused)
     if not told:
         try:
-            told = (await visit.read(kind.path, order="desc", limit=NEWEST_MAX))["data"]
+            without = {kind.leaves_out: False} if kind.leaves_out else {}
+            found = await visit.read(kind.path, order="desc", limit=NEWEST_MAX, **without)
+            told = found["data"]
         except Refused as refused:
             _only_absent(refused)
     wanted = asked.casefold()

@@ -75,6 +75,33 @@ MISSING = {
     "uptime_ppm": "uptime",
     "score_ppm": "score",
 }
+LOST = {
+    "own": "the renter has an own machine",
+    "workload": "its region ranks such work lower",
+    "price": "another asked less",
+    "score": "another suited the request better",
+    "stranded": "it would have left more capacity that cannot be sold",
+    "served": "another had worked less",
+    "node": "all else was equal",
+    "offer": "all else was equal",
+    "arrival": "another bid came first",
+    "renter": "the renter chose another",
+    "paused_bid": "elsewhere a lower bid made room",
+}
+"""What decided between a node and the winner of a match, in the words of the node's page."""
+
+
+def lost(reasons: list[Told]) -> list[Told]:
+    """By what a node lost, the most frequent first; equal words are one row."""
+    found: dict[str, Told] = {}
+    for one in reasons:
+        row = found.setdefault(
+            LOST[one["reason"]], {"says": LOST[one["reason"]], "times": 0, "price": None}
+        )
+        row["times"] += one["times"]
+        if "winning_price_at_most" in one:
+            row["price"] = one["winning_price_at_most"]
+    return sorted(found.values(), key=lambda row: -int(row["times"]))
 
 
 def state_of(node: Told) -> State:

@@ -51,6 +51,7 @@ async def _page(visit: Visit, problem: Refused | None) -> Response:
         name=machine(node),
         found=await listing.newest(visit, f"{path}/maintenances"),
         kinds=KINDS,
+        written=visit.form if visit.form.get("do") == "announce" else {"keep": "yes"},
         may_change=visit.may("provider", "operator") and node["phase"] != "retired",
         problem=problem,
     )

@@ -66,6 +66,7 @@ async def show(visit: Visit) -> Response:
     devices = await visit.read("/v1/devices", node_id=node_id, limit=DEVICES_MAX)
     offers = await visit.read("/v1/offers", node_id=node_id, limit=ROWS_MAX)
     reputation = await visit.read(f"{path}/reputation")
+    matches = await visit.read(f"{path}/matches")
     hours = await visit.read(f"{path}/usage/hours", limit=HOURS_MAX, **_since(visit, DAYS))
     live = _live(devices["data"], node_id)
     return visit.show(
@@ -87,6 +88,8 @@ async def show(visit: Visit) -> Response:
         why=causes.why_no_work(
             node, live, offers["data"], await _rivals(visit, live), now_of(visit)
         ),
+        lost=causes.lost(matches["reasons"]),
+        matches=matches,
         reputation=reputation,
         raises=causes.raises(reputation),
         next_tier=causes.next_tier(reputation),
@@ -133,7 +136,9 @@ async def _leases(visit: Visit, node_id: str) -> list[Told]:
     for one in found["data"]:
         if "lease_id" in one:
             brought[one["lease_id"]] = one
-    rows = await visit.read("/v1/leases", node_id=node_id, order="desc", limit=LEASES_MAX)
+    rows = await visit.read(
+        "/v1/leases", node_id=node_id, estimate=False, order="desc", limit=LEASES_MAX
+    )
     return [
         {
             "lease_id": one["lease_id"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from api.console.drawing.words import percent
 from api.console.owner.own import machine
 from api.console.visits import entering
 from api.console.visits.reading import Refused, Told, refused
@@ -56,15 +57,36 @@ def _shares(visit: Visit) -> list[Told]:
 async def _page(visit: Visit, problem: Refused | None) -> Response:
     node = await visit.read(f"/v1/nodes/{visit.params['node_id']}")
     shares = await visit.read(f"/v1/nodes/{node['node_id']}/revenue-shares")
-    rows = len(shares["shares"])
+    fields = _sent(visit) or _fields(shares["shares"])
     return visit.show(
         "owner/split.html",
         200 if problem is None else problem.status,
         node=node,
         name=machine(node),
         shares=shares,
-        rows=min(rows + MORE, OWNERS_MAX),
+        fields=fields,
         is_mine=node["account_id"] == visit.account_id,
         has_part=any(one["account_id"] == visit.account_id for one in shares["shares"]),
         problem=problem,
     )
+
+
+def _fields(shares: list[Told]) -> list[tuple[str, str]]:
+    """What the rows of the form hold: each owner with the part in per cent, and empty ones."""
+    told = [(one["account_id"], percent(one["share_ppm"]).removesuffix(" %")) for one in shares]
+    return _with_empty(told)
+
+
+def _sent(visit: Visit) -> list[tuple[str, str]]:
+    """What was written into the form that was refused; nothing: there was none."""
+    if visit.form.get("do") != "set":
+        return []
+    rows = [
+        (visit.form.get(f"account-{number}", ""), visit.form.get(f"part-{number}", ""))
+        for number in range(OWNERS_MAX)
+    ]
+    return _with_empty([one for one in rows if any(one)])
+
+
+def _with_empty(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return (rows + [("", "")] * MORE)[:OWNERS_MAX]

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from api.console.visits.reading import Refused, Told
 from api.console.visits.visit import Visit
 
-OFFERS_MAX = 500
+OFFERS_MAX = 200
 
 
 async def show(visit: Visit) -> Response:

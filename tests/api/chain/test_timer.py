@@ -665,6 +665,18 @@ def until_done(scene: Scene, reaper: Reaper, job: Callable[[], Any]) -> None:
     raise AssertionError("no job lives long enough")
 
 
+def test_killed_before_and_after_all_that_leaves_a_trace_of_a_purchase(scene: Scene) -> None:
+    reaper = Reaper()
+    scene.link()
+    scene.buy(100)
+    until_done(scene, reaper, lambda: scene.jobs().step(scene.now_us))
+    assert reaper.deaths >= 10
+    assert len(scene.facts("deposit.credits")) == 1
+    assert differences(scene) == []
+    assert scene.ledger.books.books_balanced()
+
+
+@pytest.mark.slow("::test_killed_before_and_after_all_that_leaves_a_trace_of_a_purchase")
 def test_killed_before_and_after_everything_that_leaves_a_trace(scene: Scene) -> None:
     reaper = Reaper()
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from api.console.owner import causes
 from api.main import create_app
+from api.market.contests import LostBy
 from domain.income.maturity import DEFAULT_WINDOW_US, DESTINATION_DELAY_US
+from projections import tables
 from tests.api.console.test_sessions import Browser
+from tests.api.trust.test_tiers import SPOOF, spoofed
+from tests.api.trust.test_tiers import told as reported
 from tests.scenes.server import Scene
 from tests.scenes.work import credits_, hours_of_work, run_income
 
@@ -126,6 +131,43 @@ def test_a_node_runs_empty_and_comes_back_and_says_why_it_gets_no_work(scene: Sc
     assert "It is not offered" in plain(page(browser, "/earn")) or "it is not offered" in plain(
         page(browser, "/earn")
     )
+
+
+def test_a_node_tells_how_often_it_was_a_candidate_and_by_what_it_lost(scene: Scene) -> None:
+    app = create_app(scene.service, with_console=True)
+    cheap, dear = signed_in(app, scene.owner.key), signed_in(app, scene.rival.key)
+    node, other = f"/nodes/{scene.provider.node_id}", f"/nodes/{scene.other.node_id}"
+    assert "For none of them was it among the candidates." in plain(page(dear, other))
+    lease = scene.lease()
+    assert lease["node_id"] == scene.provider.node_id
+    assert "It got 1 and lost 0." in plain(page(cheap, node))
+    told = page(dear, other)
+    assert "It got 0 and lost 1:" in plain(told)
+    assert "1 \N{MULTIPLICATION SIGN} another asked less, 2.000" in plain(told)
+    (lost,) = scene.rival.read(f"/v1{other}/matches")["reasons"]
+    assert lost["winning_price_at_most"]["units"] == "2000000"
+    assert lease["lease_id"] not in told
+    assert scene.renter.account_id not in told
+
+
+def test_a_cause_of_a_lost_match_has_words() -> None:
+    reasons = [*get_args(LostBy)]
+    told = causes.lost([{"reason": reason, "times": 1} for reason in reasons])
+    assert sum(one["times"] for one in told) == len(reasons)
+    assert set(causes.LOST) == set(reasons)
+
+
+def test_a_node_that_reported_before_the_first_epoch_has_its_page(scene: Scene) -> None:
+    """It was answered with an error: there is no epoch to name."""
+    reported(scene, scene.provider, SPOOF, spoofed)
+    with scene.service.connect() as connection:
+        tables.step_all(connection)
+    path = f"/nodes/{scene.provider.node_id}"
+    trust = scene.owner.read(f"/v1{path}/trust")
+    assert "epoch" not in trust
+    assert trust["devices"]
+    browser = signed_in(create_app(scene.service, with_console=True), scene.owner.key)
+    assert "Trust tier 1" in plain(page(browser, path))
 
 
 def test_a_machine_joins_step_by_step(scene: Scene) -> None:

@@ -35,6 +35,8 @@ def test_owners_of_a_node_and_their_parts(shared: Scene, app: Any, owner: Browse
         refused = sent(owner, path, **named, **{"part-0": part_of})
         assert refused.status_code == status, part_of
         assert "nothing was changed" in part(refused.text, "problem")
+        for name, written in (("account-0", other), ("part-0", part_of)):
+            assert f'name="{name}" value="{written}"' in refused.text, "what was written stays"
     unknown = sent(owner, path, do="set", **{"account-0": "<b>acct</b>", "part-0": "5"})
     assert 400 <= unknown.status_code < 500
     assert "<b>acct" not in unknown.text
@@ -67,6 +69,12 @@ def test_maintenance_is_announced_and_called_off(shared: Scene, app: Any, owner:
         refused = sent(owner, path, **told, **{"from": begins})
         assert 400 <= refused.status_code < 500, begins
         assert "nothing was changed" in part(refused.text, "problem")
+        for name, written in (("from", begins), ("until", told["until"])):
+            assert f'name="{name}" type="datetime-local" value="{written}"' in refused.text
+    unchecked = {**told, "keep": "", "kind": "security", "from": ""}
+    refused = sent(owner, path, **unchecked)
+    assert '<option value="security" selected>' in refused.text, "what was chosen stays"
+    assert 'name="keep" value="yes">' in refused.text
     assert shared.owner.read(api)["data"] == []
     owner.http.cookies.set("zone", "Europe%2FBerlin")
     fields = {**owner.marks(path), **told, "from": "2026-12-01T02:00"}

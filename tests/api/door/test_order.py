@@ -122,6 +122,26 @@ def test_since_leaves_out_what_was_recorded_before(shared: Scene) -> None:
     assert _pages(shared, "/v1/jobs", 1, order="desc", since="2099-01-01T00:00:00Z") == []
 
 
+def test_a_list_that_is_told_from_its_end_is_told_from_its_beginning_where_it_is_asked(
+    shared: Scene,
+) -> None:
+    clock: Any = shared.clock
+    for place in range(3):
+        cheap = {"asset": "CREDIT", "units": str(1 + place)}
+        shared.renter.post("/v1/leases", {"job": shared.job(max_price_per_gpu_hour=cheap)})
+        clock.advance(1_000_000)
+    path = "/v1/unmatched-requests"
+    newest = _pages(shared, path, 500)
+    assert len(newest) > 2
+    assert newest == _pages(shared, path, 1, order="desc")
+    assert _pages(shared, path, 2, order="asc") == newest[::-1]
+    event = shared.operator.read(f"/v1/audit/events/{newest[0]['recorded_position']}")
+    late = _pages(shared, path, 1, since=event["recorded_at"])
+    assert newest[0] in late
+    assert late == newest[: len(late)]
+    assert _pages(shared, path, 1, order="asc", since="2099-01-01T00:00:00Z") == []
+
+
 ONE_ORDER = {
     "sums by group, which no moment orders": (
         "list_usage_summary",
@@ -142,11 +162,9 @@ ONE_ORDER = {
         "list_pool_queue",
         "list_budgets",
     ),
-    "the newest first, always": (
-        "list_unmatched_requests",
+    "what a score is made of, by two keys: where it comes from, and which input": (
         "list_node_evidence",
         "list_provider_evidence",
-        "list_pool_heads",
     ),
     "one thing's parts, from its beginning to its end": (
         "list_lease_steps",

@@ -1,9 +1,9 @@
 """Whatever is sent: no 5xx, and every answer is one that the OpenAPI document declares.
 
-`make test` sends EXAMPLES cases of each kind (valid, and broken on purpose) to every operation, the
-same ones always. A seed sends EXAMPLES_SEEDED others: `python -m tests.passes requests 0 10` makes
-it 200 an operation. A case costs 20 ms of a processor, most of it to think it up: ten of each kind
-would take two minutes more in `make test`.
+`make test` sends EXAMPLES_SHORT cases of each kind (valid, and broken on purpose) to every
+operation and `make test-slow` EXAMPLES, the same ones always. A seed sends EXAMPLES_SEEDED others:
+`python -m tests.passes requests 0 10` makes it 200 an operation. A case costs 20 ms of a processor,
+most of it to think it up.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 EXAMPLES = 3
+EXAMPLES_SHORT = 1
 EXAMPLES_SEEDED = 10
 
 DECLARED = operations()
@@ -95,7 +96,9 @@ def _send(scene: Scene, case: Any, key: str | None) -> Any:
     )
 
 
-def _run(scene: Scene, name: str, mode: Any, seed: int | None = None) -> None:
+def _run(
+    scene: Scene, name: str, mode: Any, count: int = EXAMPLES_SEEDED, seed: int | None = None
+) -> None:
     """Cases with the key of one who may, the same ones always or those of a seed; each answer is
     held against the document.
     """
@@ -105,7 +108,7 @@ def _run(scene: Scene, name: str, mode: Any, seed: int | None = None) -> None:
     key = scene.provider.node.key if node else _everything(scene)
 
     @settings(
-        max_examples=EXAMPLES if seed is None else EXAMPLES_SEEDED,
+        max_examples=count,
         deadline=None,
         database=None,
         derandomize=seed is None,
@@ -132,7 +135,16 @@ def _everything(scene: Scene) -> str:
 def test_nothing_that_is_sent_breaks_the_server_or_its_word(
     name: str, mode: Any, shared: Scene
 ) -> None:
-    _run(shared, name, mode)
+    _run(shared, name, mode, EXAMPLES_SHORT)
+
+
+@pytest.mark.slow("::test_nothing_that_is_sent_breaks_the_server_or_its_word")
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: str(mode.value))
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_more_that_is_sent_breaks_the_server_or_its_word(
+    name: str, mode: Any, shared: Scene
+) -> None:
+    _run(shared, name, mode, EXAMPLES)
 
 
 @contextmanager
@@ -152,7 +164,7 @@ def run(seed: int, scene: Scene) -> None:
     for name in NAMES:
         for mode in GenerationMode:
             try:
-                _run(scene, name, mode, seed)
+                _run(scene, name, mode, seed=seed)
             except Exception:
                 failed.append(f"{name}, {mode.value}: {traceback.format_exc()[-3_000:]}")
     assert not failed, "\n".join(failed)

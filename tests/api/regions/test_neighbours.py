@@ -79,6 +79,13 @@ def verdict(scene: Scene) -> dict[str, Any]:
     return scene.owner.read(f"/v1/regions/{scene.provider.region_id}/neighbours")
 
 
+def assert_alike(scene: Scene, site: list[Machine]) -> None:
+    """What the condition of a node asks of its own pairs alone is what all pairs say."""
+    for one in site:
+        condition = scene.operator.read(f"/v1/nodes/{one.node_id}/condition")
+        assert condition["private_network"] == one.told()["verdict"]
+
+
 def test_c_3_the_verdict_of_a_node_is_known_at_its_admission_and_that_of_its_region_after(
     scene: Scene, site: list[Machine]
 ) -> None:
@@ -88,6 +95,7 @@ def test_c_3_the_verdict_of_a_node_is_known_at_its_admission_and_that_of_its_reg
     assert scene.operator.read(condition)["private_network"] == "unknown"
     for one in (first, second, first, second):
         one.tells()
+    assert_alike(scene, site)
     assert scene.operator.read(condition)["private_network"] == "connected"
     told = second.told()
     assert (told["verdict"], told["reached"]) == ("connected", [first.node_id])
@@ -96,6 +104,7 @@ def test_c_3_the_verdict_of_a_node_is_known_at_its_admission_and_that_of_its_reg
     found = verdict(scene)
     assert found["verdict"] == "connected"
     assert [(one["verdict"], one["reached"]) for one in found["data"]] == [("connected", 1)] * 2
+    assert_alike(scene, site)
     for who in (scene.operator, scene.auditor):
         assert who.read(f"/v1/regions/{scene.provider.region_id}/neighbours") == found
     rival = f"/v1/regions/{scene.other.region_id}/neighbours"
@@ -119,6 +128,7 @@ def test_a_gang_has_no_two_members_on_nodes_that_do_not_reach_each_other(
     first.tells()
     assert first.told()["missed"] == [second.node_id]
     assert second.told()["missed"] == [first.node_id]
+    assert_alike(scene, site)
     assert verdict(scene)["verdict"] == "disconnected"
     refused = scene.renter.post("/v1/gangs", asked)
     assert (refused.status_code, refused.json()["code"]) == (409, "no_match"), refused.text

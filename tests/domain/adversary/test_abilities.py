@@ -134,6 +134,7 @@ def test_time_that_does_not_count_is_seen_when_it_is_paid(monkeypatch: pytest.Mo
     finds(Gained, terms_of(SOUND, "burn", PPM, pools=Pools(100 * TOKEN, 500_000)))
 
 
+@pytest.mark.slow("::test_the_search_does_it_and_sees_what_it_pays")
 def test_a_resource_that_weighs_more_than_was_burned_of_it_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_resource_that_weighs_more_than_was_burned_of_it_is_seen(
     finds(Gained, terms_of(SOUND, "burn", PPM))
 
 
+@pytest.mark.slow("::test_the_search_does_it_and_sees_what_it_pays")
 def test_a_stale_price_of_token_is_seen() -> None:
     """The network would burn at the price of the beginning, whatever the market's is."""
 

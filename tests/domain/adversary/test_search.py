@@ -29,6 +29,7 @@ WITHOUT_THE_BOUND = {
 }
 
 
+@pytest.mark.hypothesis
 def test_no_coalition_gains_under_sound_terms() -> None:
     run_state_machine_as_test(
         Search, settings=examples(100, stateful_step_count=STEPS, suppress_health_check=QUIET)

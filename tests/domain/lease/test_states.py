@@ -443,6 +443,7 @@ class Life(RuleBasedStateMachine):
         assert bool(held) == (self.lease.status in HOLDING)
 
 
+@pytest.mark.hypothesis
 def test_a_random_life_stays_in_the_table_and_its_books_balance() -> None:
     # The same lives every time: whether every state is reached must not be a matter of luck.
     lives = examples(150, stateful_step_count=40, derandomize=True)

@@ -248,6 +248,15 @@ def test_each_node_is_seen_by_the_pairs_that_it_is_in(nodes: dict[str, Told | No
             assert node_id in other.reached
         assert all(node_id in seen[peer].missed for peer in one.missed)
         assert len(one.reached) + len(one.missed) + one.untried == len(nodes) - 1
+        mine = nodes[node_id]
+        named = frozenset[str]() if mine is None else mine.reached | mine.missed
+        near = {
+            peer: told
+            for peer, told in nodes.items()
+            if peer in named | {node_id}
+            or (told is not None and node_id in told.reached | told.missed)
+        }
+        assert see(near, NOON_US, len(nodes) - 1)[node_id] == one, "as from its own pairs alone"
     if seen:
         worst = {one.verdict for one in seen.values()}
         order = (DISCONNECTED, UNKNOWN, CONNECTED, SINGLE)

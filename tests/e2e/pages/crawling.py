@@ -2,7 +2,7 @@
 
 A crawl begins where the page is and opens each kind of page once, by clicking a link to it: from
 the page that it is at if that has one, else from the last page that had. There it clicks each kind
-of link once, at both widths. Such a click is held, so that the page stays: where it leads is opened
+of link once, at each width. Such a click is held, so that the page stays: where it leads is opened
 later, or asked for with the same cookies. At each page it finds: the page scrolls sideways, what
 axe-core finds, what the browser complains of (errors of scripts, of the policy, of loading), links
 that are not shown or that no click reaches, and answers that are no page. Links to rows are alike:
@@ -17,14 +17,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from playwright.sync_api import ConsoleMessage, Page
 
 from tests.e2e.pages.browser import axe
 
+Scheme = Literal["light", "dark"]
 WIDTHS = (1280, 360)
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 HEIGHT = 900
 MENU_MAX = 880
 """The width up to which the menu is behind a button."""
@@ -123,12 +125,16 @@ class Crawl:
     Links to a kind of page in `leave` are clicked, and the page is not looked at: another crawl
     does it. `sound` is a folder for all crawls of a run of the tests, as most pages are alike to
     all roles: an empty file for each outline in which axe-core has found nothing, by kind of page
-    (none: what is around it) and width.
+    (none: what is around it), width and colour schemes.
+
+    A crawl at one width alone asks for what links lead to that are shown at the other width only.
     """
 
     page: Page
     sound: Path
     leave: frozenset[str] = frozenset()
+    widths: tuple[int, ...] = WIDTHS
+    schemes: tuple[Scheme, ...] = SCHEMES
     pages: dict[str, str] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     _opened: set[str] = field(default_factory=set)
@@ -166,19 +172,19 @@ class Crawl:
             self._look()
 
     def _look(self) -> None:
-        """Inspect the page and click its links, at both widths; it stays."""
+        """Inspect the page and click its links, at each width; it stays."""
         at, here = self.page.url, kind_of(self.page.url)
         self._opened.add(here)
         self._ahead.pop(here, None)
         self.pages[here] = at
         self.page.evaluate(_HOLD)
         links = [(place, href) for place, href in self.page.evaluate(_LINKS, PLACES)]
-        for width in WIDTHS if len(self.pages) % 2 else reversed(WIDTHS):
+        for width in self.widths if len(self.pages) % 2 else reversed(self.widths):
             self.page.set_viewport_size({"width": width, "height": HEIGHT})
             self.wrong += [f"{here} at {width}: {one}" for one in self._unsound(here, width)]
             for place, href in links:
                 self._try(Step(at, place, href, width), here)
-        for place, href in links:
+        for place, href in links if self.widths == WIDTHS else ():
             part = here if place == "main" else place
             if not any((part, kind_of(href), width) in self._clicked for width in WIDTHS):
                 self.wrong.append(f"{here}: {href} is shown at no width")
@@ -189,8 +195,10 @@ class Crawl:
         # Menu, top and foot are the same on all pages: each of their links once.
         link = (here if step.place == "main" else step.place, kind, step.width)
         if link not in self._clicked:
-            if not self._click(step):
-                return  # at this width the style sheet leaves it out
+            if not self._click(step):  # at this width the style sheet leaves it out
+                if self.widths != WIDTHS:
+                    self._led.setdefault(urljoin(step.at, step.href), here)
+                return
             self._clicked.add(link)
             if self.page.evaluate(_REACHED) != [step.href]:
                 self.wrong.append(f"{here} at {step.width}: no click reaches {step.href}")
@@ -221,15 +229,16 @@ class Crawl:
             self.wrong.append(f"{at}: {path} is empty")
 
     def _unsound(self, here: str, width: int) -> list[str]:
-        """What is wrong with the page at this width, in both colour schemes."""
+        """What is wrong with the page at this width, in each colour scheme."""
         self.page.evaluate(_UNFOLD)
         around, main = self.page.evaluate(_OUTLINES)
+        form = f"{width} {' '.join(self.schemes)}"
         marks = [
-            self.sound / _digest(f"{at} {width}\n{way}") for at, way in (("", around), (here, main))
+            self.sound / _digest(f"{at} {form}\n{way}") for at, way in (("", around), (here, main))
         ]
         wrong = list[str]()
         if not all(mark.exists() for mark in marks):
-            wrong = violations(self.page)
+            wrong = violations(self.page, self.schemes)
             if not wrong:
                 for mark in marks:
                     mark.touch()
@@ -241,14 +250,15 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def violations(page: Page) -> list[str]:
-    """What axe-core finds in the page as it is, in both colour schemes."""
+def violations(page: Page, schemes: tuple[Scheme, ...] = SCHEMES) -> list[str]:
+    """What axe-core finds in the page as it is, in these colour schemes."""
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(axe())
-    found = [f"light, axe: {one}" for one in page.evaluate(_AXE)]
-    page.emulate_media(color_scheme="dark")
-    # The colours are what the second scheme changes.
-    found += [f"dark, axe: {one}" for one in page.evaluate(_AXE, ["color-contrast"])]
+    found, rules = list[str](), None
+    for scheme in schemes:
+        page.emulate_media(color_scheme=scheme)
+        found += [f"{scheme}, axe: {one}" for one in page.evaluate(_AXE, rules)]
+        rules = ["color-contrast"]  # the colours are what the second scheme changes
     page.emulate_media(color_scheme="light")
     return found
 

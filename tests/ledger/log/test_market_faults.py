@@ -100,6 +100,9 @@ def test_a_duplicate_of_a_command_still_running_is_told_so(database: str) -> Non
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow(
+    "tests/e2e/test_kill.py::test_a_kill_of_each_process_loses_nothing_that_was_acknowledged"
+)
 def test_a_killed_server_keeps_every_acknowledged_fact_exactly_once() -> None:
     with tempfile.TemporaryDirectory(prefix="tally") as folder:
         Path(folder).chmod(0o755)

@@ -14,6 +14,7 @@ from domain.metering.report import report_hash
 from ledger.log import report_form, usage
 from ledger.log.chain import chain, genesis_usage, split_body
 from ledger.log.usage import Item, Receipt, Status, UsageLog
+from ledger.log.usage_reads import NodeReader
 from tests.conftest import Databases, fresh
 from tests.scenes.usage_reports import Node
 
@@ -243,6 +244,35 @@ def test_stored_bodies_hold_signed_bytes_key_and_signature(
     put(connection, node.item(body))
     (stored,) = usage.reports_of_node(connection, node.id, 0)
     assert split_body(stored.body) == (body, node.key_id, signature)
+
+
+def test_moments_of_many_lanes_are_looked_up_with_a_question_a_step(
+    connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [Node(f"of lane {number}") for number in range(6)]
+    for node in nodes:
+        for turn, item in enumerate(node.items(9)):
+            put(connection, item, now_us=NOW_US + 10 * turn)
+    lanes = [node.lane for node in nodes]
+    moments = [(lane, NOW_US + after) for lane in lanes for after in (-1, 0, 1, 35, 80, 81, 999)]
+    each = [NodeReader(connection).received_before(*one) for one in moments]
+    assert len(set(each)) > 4
+    reader, asked = NodeReader(connection), 0
+    reader.head(lanes[0])
+
+    class Counted:
+        def execute(self, *told: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            return connection.execute(*told)
+
+    monkeypatch.setattr(reader, "connection", Counted())
+    reader.look_up(iter(moments))
+    assert [reader.received_before(*one) for one in moments] == each
+    deepest = max(reader.head(lane) for lane in lanes)
+    assert asked <= deepest.bit_length() + 1, "not one for each of them"
+    reader.look_up(moments)
+    assert asked <= deepest.bit_length() + 1
 
 
 def test_a_follower_reads_a_node_from_where_it_stopped(connection: psycopg.Connection[Any]) -> None:

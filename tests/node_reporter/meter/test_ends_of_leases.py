@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from domain.duration import SECOND_US
@@ -26,6 +26,7 @@ from domain.metering import counting as accrual
 from domain.metering.counting import UsageRow
 from ledger.log.report_rows import lease_rows
 from node_reporter.clock import Clock, Moment, SteppedClock
+from tests.examples import examples
 from tests.node_reporter.reporter_scene import MINUTE_US, Scene
 
 PPM = 1_000_000
@@ -149,7 +150,7 @@ def errors(most_us: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(-most_us, most_us), min_size=1, max_size=17)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(turns, errors(5), errors(5))
 @example([Turn(1, None), Turn(56_959_999, 0)], [0], [0, -1])  # a row that ends as it is sent
 def test_a_lease_is_paid_for_its_own_time_to_the_microsecond_while_clocks_wander(
@@ -168,7 +169,7 @@ def test_a_lease_is_paid_for_its_own_time_to_the_microsecond_while_clocks_wander
         life.scene.reporter.close()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(turns, errors(5), errors(9 * MILLISECOND_US))
 def test_no_row_leaves_the_window_of_its_lease_and_none_is_waited_for_wherever_estimates_go(
     turns: list[Turn], node_errors: list[int], server_errors: list[int]

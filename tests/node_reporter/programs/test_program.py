@@ -248,6 +248,9 @@ def test_help_on_every_level_has_an_example(level: list[str]) -> None:
     assert "example: tallystick-node" in done.stdout
 
 
+@pytest.mark.slow(
+    "tests/node_reporter/agent/test_page.py::test_a_node_that_runs_shows_itself_and_stays_small"
+)
 def test_eight_gpus_at_one_hertz_fit_into_48_mib(machine: Machines, tmp_path: Path) -> None:
     found = machine(8)
     server = ModelServer()

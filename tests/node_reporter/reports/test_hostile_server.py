@@ -152,7 +152,15 @@ ASSIGNMENTS: dict[str, Response] = {
 }
 
 
-@pytest.mark.parametrize("from_the_start", [True, False])
+@pytest.mark.parametrize(
+    "from_the_start",
+    [
+        pytest.param(
+            True, marks=pytest.mark.slow("::test_no_answer_about_reports_stops_the_meter")
+        ),
+        False,
+    ],
+)
 @pytest.mark.parametrize("name", USAGE)
 def test_no_answer_about_reports_stops_the_meter(
     name: str, from_the_start: bool, tmp_path: Path
@@ -166,7 +174,14 @@ def test_no_list_of_assignments_stops_the_meter(name: str, tmp_path: Path) -> No
     told(tmp_path, {"assignments": ASSIGNMENTS[name]}, from_the_start=False)
 
 
-@pytest.mark.parametrize("unit", [b"[[]]", b'{"a":{}}', b'{"":0}', b"[]", b'"ab"', b"1.5"])
+SMALLER = [b'{"a":{}}', b'{"":0}', b"[]", b'"ab"', b"1.5"]
+"""Each takes less memory than the first unit below, which takes 32 MiB."""
+WHOLE = pytest.mark.slow(
+    "::test_the_worst_answer_of_full_length_leaves_room_in_the_services_memory"
+)
+
+
+@pytest.mark.parametrize("unit", [b"[[]]", *(pytest.param(unit, marks=WHOLE) for unit in SMALLER)])
 def test_the_worst_answer_of_full_length_leaves_room_in_the_services_memory(unit: bytes) -> None:
     """Two at once, the meter's and the page's, beside the 36 MiB that the reporter takes."""
     body = b"[" + b",".join([unit] * (ANSWER_BYTES_MAX // (len(unit) + 1))) + b"]"

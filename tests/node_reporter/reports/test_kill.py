@@ -124,6 +124,16 @@ def run(seed: int) -> None:
     assert len(died_before) > DEATHS // 2, "a dozen were to die"
 
 
+def test_a_reporter_killed_thrice_loses_nothing_and_forks_no_chain(tmp_path: Path) -> None:
+    """At the beginning of a life, and after each third of it."""
+    statements, died_before = survive(
+        tmp_path, lambda many: [1 + third * many // 3 for third in range(3)]
+    )
+    assert len(set(died_before)) == 3
+    assert statements > 150
+
+
+@pytest.mark.slow("::test_a_reporter_killed_thrice_loses_nothing_and_forks_no_chain")
 @pytest.mark.timeout(120)
 def test_a_reporter_killed_a_dozen_times_loses_nothing_and_forks_no_chain(tmp_path: Path) -> None:
     statements, died_before = survive(tmp_path, evenly)

@@ -83,7 +83,13 @@ def _in_order(rows: list[Row]) -> list[tuple[Any, ...]]:
     return sorted((astuple(row) for row in rows), key=repr)
 
 
-@pytest.mark.parametrize(("seed", "facts_max"), [(1, 11), (2, 60), (3, 2_000)])
+WHOLE = pytest.mark.slow("::test_every_row_and_every_score_of_the_view_is_what_the_domain_says")
+
+
+@pytest.mark.parametrize(
+    ("seed", "facts_max"),
+    [(1, 11), pytest.param(2, 60, marks=WHOLE), pytest.param(3, 2_000, marks=WHOLE)],
+)
 def test_every_row_and_every_score_of_the_view_is_what_the_domain_says(
     connection: Any, seed: int, facts_max: int
 ) -> None:
