@@ -141,12 +141,14 @@ def serve(
     # where classes with slots leave a copy of themselves.
     before = gc.get_threshold()
     gc.set_threshold(20_000, 1_000, 1_000)
-    from cli.operating import kept_code
+    from cli.operating import early_database, kept_code
 
-    with kept_code.kept():
-        from cli import serve as cli_serve
     try:
-        code = cli_serve.serve(settings)
+        with early_database.starting(settings) as database:
+            with kept_code.kept():
+                from cli import serve as cli_serve
+            database.wait()
+            code = cli_serve.serve(settings)
     finally:
         gc.set_threshold(*before)
     raise typer.Exit(code)

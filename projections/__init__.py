@@ -2,4 +2,4 @@
 come out. All of them can be dropped and come back equal.
 """
 
-__all__ = ("read", "runner", "tables")
+__all__ = ("anew", "read", "runner", "tables")

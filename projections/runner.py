@@ -123,19 +123,30 @@ def own(schema: str, sql: str) -> bytes:
 
 
 @lru_cache(maxsize=512)
-def _statement(rule: Rule, schema: str) -> bytes:
+def statement(rule: Rule, schema: str) -> bytes:
+    """A rule over the facts of a range, decoded by itself."""
     if not rule.topics:
         return own(schema, rule.sql)
-    names = ", ".join(f"'{topic}'" for topic in rule.topics)
-    facts = (
-        "WITH facts AS (SELECT e.notification_id AS position,"
+    return own(schema, f"WITH facts AS ({facts_of(rule.topics, rule.fields)}) {rule.sql}")
+
+
+def facts_of(topics: Iterable[str], fields: str) -> str:
+    """SQL: the facts of these names in a range, with these columns read from the body."""
+    names = ", ".join(f"'{topic}'" for topic in topics)
+    return (
+        "SELECT e.notification_id AS position,"
         " e.originator_version AS stream_version, e.topic, e.recorded_us, f.*"
         " FROM public.market_events e CROSS JOIN LATERAL"
-        f" json_to_record(convert_from(e.state, 'UTF8')::json) AS f({rule.fields})"
+        f" json_to_record(convert_from(e.state, 'UTF8')::json) AS f({fields})"
         " WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s"
-        f" AND e.topic IN ({names})) "
+        f" AND e.topic IN ({names})"
     )
-    return own(schema, facts + rule.sql)
+
+
+def fields_of(rule: Rule) -> list[tuple[str, str]]:
+    """Name and type of each column that a rule reads from the body."""
+    each = [field.split(maxsplit=1) for field in rule.fields.split(",")]
+    return [(name, kind.strip()) for name, kind in each]
 
 
 # Plans must fit the range: one fact while following, tens of thousands in a rebuild. A lost commit
@@ -175,21 +186,41 @@ def step(
             return 0
         last = min(head, first + facts_max)
         apply(connection, projection, schema, first, last)
-        connection.execute(own(schema, _MOVE), {"last": last})
+        move(connection, schema, last)
     return last - first
+
+
+def lock(connection: Connection, schema: str) -> int:
+    """The market position of a projection, which nobody else moves until the transaction ends."""
+    row = connection.execute(own(schema, _LOCK)).fetchone()
+    assert row is not None, f"{schema} was never created"
+    return int(row[0])
+
+
+def move(connection: Connection, schema: str, last: int) -> None:
+    """Say that the rules ran up to there, in their transaction."""
+    connection.execute(own(schema, _MOVE), {"last": last})
 
 
 def apply(
     connection: Connection, projection: Projection, schema: str, first: int, last: int
 ) -> None:
     """Run the rules over (first, last], in their order. Does not move the position."""
+    there = counted(connection, first, last)
     span = {"first": first, "last": last}
-    counted: dict[str, int] = dict(connection.execute(_TOPICS, span).fetchall())
-    if sum(counted.values()) != last - first:
-        raise GapInLog(f"{last - first} facts expected after {first}, found {counted}")
     for rule in projection.rules:
-        if not rule.topics or any(topic in counted for topic in rule.topics):
-            connection.execute(_statement(rule, schema), span)
+        if not rule.topics or any(topic in there for topic in rule.topics):
+            connection.execute(statement(rule, schema), span)
+
+
+def counted(connection: Connection, first: int, last: int) -> dict[str, int]:
+    """How many facts of each name there are in (first, last]. Raises GapInLog."""
+    found: dict[str, int] = dict(
+        connection.execute(_TOPICS, {"first": first, "last": last}).fetchall()
+    )
+    if sum(found.values()) != last - first:
+        raise GapInLog(f"{last - first} facts expected after {first}, found {found}")
+    return found
 
 
 # --- usage lanes -----------------------------------------------------------------------------

@@ -106,15 +106,21 @@ def create(
     *,
     schema: str | None = None,
     indexes: bool = True,
+    is_kept: bool = True,
 ) -> None:
-    """Empty tables at position 0. Raises psycopg.errors.DuplicateSchema if they exist."""
+    """Empty tables at position 0. Raises psycopg.errors.DuplicateSchema if they exist. What is not
+    kept has no indexes for reading, and a server that dies empties it.
+    """
     schema = schema or projection.schema
     with connection.transaction():
         # Whoever makes it, the workers' role owns it and can follow.
         connection.execute(f"SET LOCAL ROLE {OWNER}".encode())
         connection.execute(f"CREATE SCHEMA {schema}".encode())
         connection.execute(own(schema, _POSITIONS))
-        connection.execute(own(schema, projection.tables))
+        made = projection.tables
+        if not is_kept:
+            made = made.replace("CREATE TABLE own.", "CREATE UNLOGGED TABLE own.")
+        connection.execute(own(schema, made))
         connection.execute(
             own(schema, "INSERT INTO own.position SELECT s, 0 FROM unnest(%s::text[]) s"),
             (list(projection.sources),),
@@ -122,7 +128,7 @@ def create(
         connection.execute(
             own(schema, "INSERT INTO own.definition VALUES (%s)"), (projection.definition,)
         )
-        if indexes:
+        if indexes and is_kept:
             connection.execute(own(schema, projection.indexes))
         for role in _READERS:
             connection.execute(
@@ -173,7 +179,7 @@ def rebuild(
     while moved := runner.step(connection, projection, facts_max=facts_max, schema=beside):
         facts += moved
     if projection.reports is not None:
-        reports = _all_lanes(connection, projection, beside, conninfo, workers)
+        reports = all_lanes(connection, projection, beside, conninfo, workers)
     with connection.transaction():
         connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
         connection.execute(own(beside, projection.indexes))
@@ -249,9 +255,10 @@ def _exclusive(connection: Connection) -> Generator[None, None, None]:
         connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK_ID,))
 
 
-def _all_lanes(
+def all_lanes(
     connection: Connection, projection: Projection, schema: str, conninfo: str | None, workers: int
 ) -> int:
+    """Bring all usage lanes of one schema to their heads, by so many processes; the reports."""
     if workers == 1 or conninfo is None:
         return lanes_to_head(connection, projection, schema, range(LANES))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
@@ -289,16 +296,28 @@ def _change_places(
             for schema in both:
                 connection.execute(own(schema, "SELECT 1 FROM own.position FOR UPDATE"))
             if _definition(connection, projection.schema) == projection.definition:
-                _level(connection, projection, both)
-                old, new = (digest(connection, schema) for schema in both)
-                differing = tuple(table for table in new if old.get(table) != new[table])
-                if differing:
-                    logger.error("%s differs after its rebuild: %s", projection.name, differing)
+                differing = differing_rows(connection, projection, both)
             connection.execute(
                 own(projection.schema, "UPDATE own.position SET position = %s"), (RETIRED,)
             )
             _rename(connection, projection.schema, f"{projection.schema}_old")
         _rename(connection, beside, projection.schema)
+    return differing
+
+
+def differing_rows(
+    connection: Connection, projection: Projection, schemas: tuple[str, str]
+) -> tuple[str, ...]:
+    """The tables of the second schema that have other rows than those of the first, both at one
+    position, in a transaction.
+    """
+    for schema in schemas:
+        connection.execute(own(schema, "SELECT 1 FROM own.position FOR UPDATE"))
+    _level(connection, projection, schemas)
+    old, new = (digest(connection, schema) for schema in schemas)
+    differing = tuple(table for table in new if old.get(table) != new[table])
+    if differing:
+        logger.error("%s differs after its rebuild: %s", projection.name, differing)
     return differing
 
 

@@ -12,8 +12,11 @@ chain timer scans it to the settled block before it sends anything, and takes th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import psycopg
@@ -34,8 +37,9 @@ from ledger.tree.checkpoint import (
 )
 from ledger.tree.kept import note_faults
 from ledger.tree.log_keys import open_by_any
-from projections import tables
+from projections import anew
 
+FACTS_APART = 50_000
 NO_KEY = b"nothing is appended with this key"
 """Blinds nothing: the ledger is only read here."""
 
@@ -69,16 +73,19 @@ def prove(
     key: VerifierKey | None = None,
     stage: Callable[[str], None] = lambda _stage: None,
     with_views: bool = True,
+    workers: int | None = None,
 ) -> Proof:
     """Check the restored database: all of `signed` must be in it, `known` heads agree where they
     are not of a later time. `note`: of a head in `signed`, as it was signed. `key`: a key of the
     log from another source than the backup, with which all signed heads are checked; the restored
     log says which keys followed it and which came before it.
     Without `with_views` no view is built; all else is proved.
+    `workers`: so many processors share the work; None: all of this machine.
     Migrates nothing: a database of an older version is proved by that version.
     Raises HistoryChanged.
     """
     problems: list[str] = []
+    workers = workers or os.cpu_count() or 1
     with psycopg.connect(conninfo, autocommit=True) as connection:
         stage("recomputing both logs")
         if missing := migrate.missing(connection):
@@ -100,14 +107,12 @@ def prove(
             if here < then:
                 problems.append(f"{then - here} {name} are missing that the backup began with")
         views = 0
-        if with_views and not problems:
-            stage("building the views anew")
-            trees.follow_all(connection)
-            views, differing = _views(connection)
-            problems += differing
         if not problems:
-            stage("booking every fact anew")
-            problems += rebooked.faults(connection)
+            trees.follow_all(connection)
+            views, differing = _derived(
+                conninfo, found.facts, workers, stage, with_views=with_views
+            )
+            problems += differing
     stage("adding up the books")
     with Ledger(conninfo, blinding_key=NO_KEY) as ledger:
         problems += ledger.books.faults()
@@ -115,15 +120,40 @@ def prove(
     return Proof(found.facts, found.reports, largest, found.missing, views, tuple(problems))
 
 
-def _views(connection: psycopg.Connection[tuple[object, ...]]) -> tuple[int, list[str]]:
-    """Bring every view to the head, build it again, and name the tables whose rows differ."""
-    tables.ensure(connection)
-    tables.step_all(connection)
-    differing = []
-    for projection in tables.PROJECTIONS:
-        built = tables.rebuild(connection, projection)
-        differing += [f"view {projection.name}: {table} differs" for table in built.differing or ()]
-    return len(tables.PROJECTIONS), differing
+def _derived(
+    conninfo: str, facts: int, workers: int, stage: Callable[[str], None], *, with_views: bool
+) -> tuple[int, list[str]]:
+    """What follows from a log that is whole: how many views were built, and what of views and books
+    is otherwise.
+    """
+    books, views, problems = _booked(conninfo, facts, workers), 0, list[str]()
+    if with_views:
+        stage("building the views anew")
+        built = anew.compare(conninfo, workers=workers)
+        views = len(built)
+        problems += [
+            f"view {one.name}: {table} differs" for one in built for table in one.differing or ()
+        ]
+    stage("booking every fact anew")
+    return views, problems + books()
+
+
+def _booked(conninfo: str, facts: int, workers: int) -> Callable[[], list[str]]:
+    """Book every fact anew; what is asked for the faults found. Of a large log by a process of its
+    own, beside the views: a process that decodes facts takes a second to start.
+    """
+    if workers == 1 or facts < FACTS_APART:
+        return lambda: booked_anew(conninfo)
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    told = pool.submit(booked_anew, conninfo)
+    pool.shutdown(wait=False)  # what was asked for is done
+    return told.result
+
+
+def booked_anew(conninfo: str) -> list[str]:
+    """Where the books are not those of the facts, by a connection of its own."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        return rebooked.faults(connection)
 
 
 # --- heads from outside -----------------------------------------------------------------------

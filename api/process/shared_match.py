@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from domain.lease.choice import Candidate
 from domain.market.dimensions import Need, OfferedNode
@@ -29,8 +29,10 @@ from domain.market.matching import (
     order_of,
     rule_of,
 )
-from projections.market.columns import Columns
-from projections.market.match import Answer, alike, answer
+
+if TYPE_CHECKING:  # NumPy would be a tenth of a server's start
+    from projections.market.columns import Columns
+    from projections.market.match import Answer
 
 Fitted = tuple[int, tuple[str, ...]]
 
@@ -106,6 +108,8 @@ class Standings:
     _dearest: int | None = None
 
     def of(self, columns: Columns, position: int, need: Need, fees: Mapping[str, int]) -> Standing:
+        from projections.market.match import alike, answer
+
         if self._dearest is None:
             self._dearest = columns.dearest(fees.values())
         need = alike(columns, need, self._dearest)

@@ -2,4 +2,4 @@
 and folders of backups go in; checks with what to do, copies and restored markets come out.
 """
 
-__all__ = ("kept_code",)
+__all__ = ("early_database", "kept_code")

@@ -6,8 +6,8 @@ The standard library writes each method of a dataclass as text and compiles it, 
 for 1,400 classes that is a third of the processor time until a server answers. Python keeps the
 code of modules in `__pycache__`; this keeps the code of those texts there too, by their hashes, and
 under the same rules: written where the folder can be written and bytecode may be, read by the same
-version of Python alone, made anew where it is not there. It is made by
-`python -m cli.operating.kept_code`.
+version of Python alone, made anew where it is not there. `python -m cli.operating.kept_code` makes
+it, without what older versions left in it; where that never runs, it begins anew when it grew full.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from types import CodeType
 from typing import Any
 
 FILE = Path(cache_from_source(__file__)).with_suffix(".dataclasses")
+CODES_MAX = 5_000
+"""Three times those of one version."""
 HASH = 16
 HEAD = len(MAGIC_NUMBER) + 32
 """Which Python wrote it, and the hash of the rest."""
@@ -57,7 +59,8 @@ def kept(file: Path = FILE) -> Generator[None, None, None]:
         del dataclasses.exec  # type: ignore[attr-defined]
         if new and not sys.dont_write_bytecode:
             with suppress(OSError):
-                _write(file, {**known.all(), **new})
+                whole = {**known.all(), **new}
+                _write(file, whole if len(whole) <= CODES_MAX else new)
         known.close()
 
 
@@ -122,6 +125,7 @@ def _write(file: Path, codes: Codes) -> None:
 
 
 if __name__ == "__main__":
+    FILE.unlink(missing_ok=True)
     with kept():
         from api import timers
 

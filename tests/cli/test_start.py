@@ -7,7 +7,9 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,9 +18,10 @@ from typing import Any
 import pytest
 
 from api import timers
+from api.process.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresFailed
 from api.settings import Settings
 from cli import serve
-from cli.operating import kept_code
+from cli.operating import early_database, kept_code
 
 NOT_AT_THE_START = (
     "cryptography",
@@ -67,6 +70,7 @@ def test_a_server_starts_without_forms_and_timers_and_is_idle_without_what_few_r
         "forms = {one.__module__ for one in below(BaseModel)}\n"
         "files = [name.split('.') for name in sys.modules if name.startswith('api.')]\n"
         "rooms = {one[1] for one in files if len(one) == 3 and one[2] != 'registry'}\n"
+        "assert 'numpy' not in sys.modules, 'the first match loads it'\n"
         "from api import timers\n"
         "timers.load()\n"
         f"found = [name for name in {NOT_AT_THE_START} if name in sys.modules]\n"
@@ -141,6 +145,73 @@ def test_kept_code_that_is_damaged_or_of_another_python_is_made_anew(tmp_path: P
         make()
     assert not file.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_older_versions_left_goes_when_the_file_is_full(tmp_path: Path) -> None:
+    file = tmp_path / "codes"
+    texts = [f"def __create_fn__():\n return {number}" for number in range(5)]
+
+    def use(numbers: range) -> None:
+        with kept_code.kept(file):
+            for number in numbers:
+                made = dict[str, Any]()
+                dataclasses.exec(texts[number], {}, made)  # type: ignore[attr-defined]
+                assert made["__create_fn__"]() == number
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(kept_code, "CODES_MAX", 3)
+        use(range(3))
+        three = file.stat().st_size
+        use(range(3, 5))
+        assert file.stat().st_size < three, "the two of this version alone"
+        use(range(3, 5))
+        use(range(2, 4))
+        assert file.stat().st_size == three
+
+
+@pytest.fixture
+def folder() -> Generator[Path, None, None]:
+    """A data folder that PostgreSQL's own user can enter."""
+    with tempfile.TemporaryDirectory(prefix="tally") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_the_database_that_is_there_starts_beside_the_imports_and_ends_with_the_server(
+    folder: Path,
+) -> None:
+    """The server joins it; whoever leaves last stops it. An empty folder stays empty."""
+    settings = Settings(data_dir=folder)
+    with early_database.starting(settings) as database:
+        assert database.is_set(), "there is nothing to wait for"
+    assert list(folder.iterdir()) == []
+    with EmbeddedPostgres(folder, durable=False):
+        pass
+    elsewhere = Settings(data_dir=folder, database_url="postgresql:///elsewhere")
+    with early_database.starting(elsewhere) as database:
+        assert database.is_set()
+        assert not EmbeddedPostgres(folder).is_alive
+    with early_database.starting(settings) as database:
+        assert database.wait(60)
+        early = EmbeddedPostgres(folder)
+        assert early.is_alive
+        with EmbeddedPostgres(folder) as joined:
+            assert joined.pid == early.pid
+        assert early.is_alive, "the first holder is there still"
+    assert not early.is_alive
+
+
+def test_a_database_that_cannot_start_is_told_by_the_server_itself(folder: Path) -> None:
+    (folder / "pg").mkdir()
+    (folder / "pg" / "PG_VERSION").write_text("18\n")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(EmbeddedPostgres, "_start_if_down", _fails)
+        with early_database.starting(Settings(data_dir=folder)) as database:
+            assert database.wait(60)
+
+
+def _fails(_server: EmbeddedPostgres) -> None:
+    raise EmbeddedPostgresFailed("no answer")
 
 
 def _service(**settings: Any) -> Any:

@@ -1,0 +1,48 @@
+"""The embedded database starts while the modules of a server are imported.
+
+    what the server itself does at its start stays: it joins the database or starts it
+
+Two processors then work where one waited for the other. A data folder that holds no database yet is
+left alone: nothing is made before the settings were looked at. What fails here fails again in the
+server's own start, which says so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
+
+from api.process.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresFailed
+from api.settings import Settings
+
+
+@contextmanager
+def starting(settings: Settings) -> Generator[threading.Event, None, None]:
+    """Hold the database of the data folder until the end; the event is set when there is no more to
+    wait for, whatever came of it.
+    """
+    over = threading.Event()
+    with ExitStack() as held:
+        if settings.database_url is not None or not _is_there(settings):
+            over.set()
+            yield over
+            return
+
+        def start() -> None:
+            with suppress(EmbeddedPostgresFailed, OSError):
+                held.enter_context(EmbeddedPostgres(settings.data_dir))
+            over.set()
+
+        thread = threading.Thread(target=start, name="early-database")
+        thread.start()
+        try:
+            yield over
+        finally:
+            thread.join()
+
+
+def _is_there(settings: Settings) -> bool:
+    with suppress(OSError):
+        return (settings.data_dir.expanduser() / "pg" / "PG_VERSION").is_file()
+    return False

@@ -1,0 +1,84 @@
+"""Views built anew together are those that are there, and what differs is named and left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from projections import anew, runner, tables
+from projections.runner import GapInLog
+from projections.tables import PROJECTIONS
+from tests.conftest import Databases, fresh
+from tests.projections.reports import append_reports
+from tests.projections.story import Size, Writer, story
+
+SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'proj%' ORDER BY 1"
+
+
+@pytest.fixture(scope="module")
+def told(postgres: Databases, template: str) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
+    """The story, in which every table of every view has rows, and reports."""
+    with (
+        fresh(postgres, template) as database,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
+        Writer(connection).write(story(Size()))
+        append_reports(connection, nodes=5, reports=4)
+        tables.step_all(connection)
+        yield database, connection
+
+
+@pytest.mark.parametrize(("workers", "facts_max"), [(1, anew.FACTS_MAX), (2, 150)])
+def test_facts_that_were_decoded_once_give_every_view_the_rows_it_has(
+    told: tuple[str, psycopg.Connection[Any]], workers: int, facts_max: int
+) -> None:
+    """However the log is cut, and whichever connection goes through which view."""
+    database, connection = told
+    before = connection.execute(SCHEMAS).fetchall()
+    found = anew.compare(database, workers=workers, facts_max=facts_max)
+    assert [one.name for one in found] == [each.name for each in PROJECTIONS]
+    assert {one.name: one.differing for one in found if one.differing} == {}
+    assert {one.reports for one in found} > {0}
+    assert connection.execute(SCHEMAS).fetchall() == before, "what was built is gone"
+
+
+def test_rows_that_do_not_follow_from_the_log_are_named_and_left(
+    told: tuple[str, psycopg.Connection[Any]],
+) -> None:
+    database, connection = told
+    rules = [each for each in PROJECTIONS if each.name in ("leases", "earnings")]
+    (before,) = connection.execute("SELECT sum(charge_units) FROM proj_leases.lease").fetchall()
+    change = "UPDATE proj_leases.lease SET charge_units = charge_units + {}"
+    connection.execute(change.format(1).encode())
+    found = {one.name: one.differing for one in anew.compare(database, rules, workers=2)}
+    assert found == {"leases": ("lease",), "earnings": ()}
+    connection.execute(change.format(-1).encode())
+    assert connection.execute("SELECT sum(charge_units) FROM proj_leases.lease").fetchall() == [
+        before
+    ]
+
+
+def test_a_log_with_a_gap_is_no_log_to_build_from(
+    told: tuple[str, psycopg.Connection[Any]],
+) -> None:
+    _, connection = told
+    with connection.transaction(force_rollback=True):
+        connection.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
+        connection.execute("DELETE FROM market_events WHERE notification_id = 7")
+        with pytest.raises(GapInLog):
+            anew.Decoded(connection, PROJECTIONS, "proj_decoded_0", 0, 10)
+
+
+def test_a_field_that_two_rules_read_as_different_types_is_read_as_each_says() -> None:
+    """`device_ids` of a reservation is a list here and JSON there: one of them decodes itself."""
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for each in PROJECTIONS:
+        for rule in each.rules:
+            for topic in rule.topics:
+                for name, kind in runner.fields_of(rule):
+                    assert name not in ("position", "stream_version", "topic", "recorded_us")
+                    kinds.setdefault((topic, name), set()).add(kind)
+    assert len(kinds["lease.reserved.v1", "device_ids"]) == 2, "the story above reads both"
