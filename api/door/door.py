@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Coroutine, Sized
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -250,10 +251,20 @@ async def _body(request: Request, operation: Operation) -> bytes:
     # A long one comes over a slow line, perhaps: nobody but the other long ones waits for it.
     entrance.leave(request.scope)
     bodies: entrance.Places = request.app.state.long_bodies
-    async with bodies.one(_address(request)) as place:
+    async with bodies.one(_name_before_its_body(request)) as place:
         request._body = await _read(request, most)
         place.leave_after(len(request._body) / entrance.LONG_BODY_BYTES_PER_S)
     return request._body
+
+
+def _name_before_its_body(request: Request) -> str:
+    """The caller where its key is remembered, else the address: a stranger whose body never ends
+    delays no account behind the same address.
+    """
+    address, known = _address(request), None
+    with suppress(Problem):  # it is told once the body is there
+        known = request.app.state.authenticator.remembered(request.headers.get("authorization"))
+    return stranger_at(address) if known is None else caller_of(known, address)
 
 
 async def _read(request: Request, most: int) -> bytes:

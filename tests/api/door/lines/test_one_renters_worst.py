@@ -135,3 +135,26 @@ def test_a_wrong_key_that_is_sent_again_asks_the_database_once(
     }
     assert looked_up == 1
     assert asked(port, scene.rival).status_code == 200
+
+
+def test_long_bodies_of_strangers_that_never_end_delay_no_account_behind_their_address(
+    served: Served,
+) -> None:
+    scene, port = served
+    head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    long = f"{head}Content-Length: 60000\r\n\r\n".encode() + b"[" * 40_000
+    socks = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(4)]
+    try:
+        for sock in socks:
+            sock.sendall(long)
+        address = f"http://127.0.0.1:{port}/v1/jobs"
+        assert asked(port, scene.rival).status_code == 200, "from here on its key is remembered"
+        began = time.monotonic()
+        answer = httpx.post(
+            address, json={"name": "a" * 50_000}, headers=scene.rival.headers, timeout=60
+        )
+        assert answer.status_code in (400, 422)
+        assert time.monotonic() - began < MEANWHILE_S
+    finally:
+        for sock in socks:
+            sock.close()
