@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo serve tools test test-fast test-properties test-pages test-guides test-slow test-long mutants test-gpu bench style lint types-strict locks contracts audit-deps sbom clean
+.PHONY: help demo serve tools types test test-fast test-properties test-pages test-guides test-slow test-long mutants test-gpu bench style lint types-strict locks contracts audit-deps sbom clean
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
@@ -50,8 +50,10 @@ style: $(VENV)/.dev
 	@$(RUN)/ruff format --check .
 	@$(RUN)/lint-imports
 
-lint: style  ## style, types and import rules
+types: $(VENV)/.dev  ## the types of everything
 	@$(RUN)/mypy
+
+lint: style types  ## style, types and import rules
 
 tools:  ## what the tests use of the system: hledger, Chromium, npm, bubblewrap (Debian, as root; else skipped)
 	@.ci/tools
@@ -64,9 +66,8 @@ SUITE = $(RUN)/python -m pytest -n $(TEST_JOBS) --dist worksteal
 QUICK := not long and not pages and not guides and not slow
 FAST := tests/domain tests/golden tests/ledger/log/test_codec.py tests/ledger/books/test_postings.py tests/test_shape.py
 
-# The types are checked beside the tests, which go first: most of a minute on one core.
-test: tools style  ## everything, slow suites and properties in their short form
-	@.ci/beside nice $(RUN)/mypy -- $(SUITE) -m "$(QUICK)" --hypothesis-profile dev
+test: tools style  ## everything but the types, slow suites and properties in their short form
+	@$(SUITE) -m "$(QUICK)" --hypothesis-profile dev
 
 test-properties: tools $(VENV)/.dev  ## every property with all of its examples (in `test`: a fifth)
 	@$(SUITE) -m "hypothesis and $(QUICK)"

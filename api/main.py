@@ -298,7 +298,11 @@ def envelope(app: Asgi, service: Service) -> Asgi:
                 if not spent.allowed:
                     await refusals.pace(address)
                     return await _turn_away(scope, receive, told, request_id)
-                return await places.through(app, scope, receive, told, address)
+                try:
+                    return await places.through(app, scope, receive, told, address)
+                except entrance.Crowded:
+                    crowded = errors.problem("too_many_at_once")
+                    return await _say(scope, receive, told, request_id, crowded)
             return await app(scope, receive, told)
 
         route = USAGE_ROUTE if is_usage else None

@@ -147,7 +147,7 @@ def serve(
         with early_database.starting(settings) as database:
             with kept_code.kept():
                 from cli import serve as cli_serve
-            database.wait()
+            database.result()
             code = cli_serve.serve(settings)
     finally:
         gc.set_threshold(*before)

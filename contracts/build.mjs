@@ -56,6 +56,7 @@ if ((result.errors || []).length) process.exit(1); // warnings too: the sources 
 
 const sha256 = createHash("sha256").update(input).digest("hex");
 fs.mkdirSync(out, { recursive: true });
+const written = [];
 for (const file of own) {
   for (const [name, made] of Object.entries(result.contracts[file])) {
     if (!made.evm.bytecode.object) continue; // abstract
@@ -79,13 +80,15 @@ for (const file of own) {
       runtime: "0x" + made.evm.deployedBytecode.object,
       immutable_references: immutables,
     };
+    written.push(`${name}.json`);
     fs.writeFileSync(path.join(out, `${name}.json`), JSON.stringify(artifact, null, 1) + "\n");
     console.log(`${name}: ${artifact.runtime.length / 2 - 1} bytes`);
   }
 }
 
-// What was compiled, so that a source that was changed since is seen without a compiler.
+// What was compiled into what, so that a change of either is seen without a compiler.
 const hash = (file) => createHash("sha256").update(fs.readFileSync(file)).digest("hex");
 const compiled = [...own.map((name) => `src/${name}`), "build.mjs", "package-lock.json"];
 const hashes = Object.fromEntries(compiled.map((name) => [name, hash(path.join(here, name))]));
+for (const name of written.sort()) hashes[`artifacts/${name}`] = hash(path.join(out, name));
 fs.writeFileSync(path.join(out, "sources.json"), JSON.stringify(hashes, null, 1) + "\n");

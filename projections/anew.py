@@ -49,31 +49,33 @@ def compare(
         owner = stack.enter_context(psycopg.connect(conninfo, autocommit=True))
         tables.ensure(owner, projections)
         tables.step_all(owner, projections)
+        _forget(owner, projections)
+        stack.callback(_forget, owner, projections)
         for projection in projections:
-            tables.drop(owner, projection, schema=_beside(projection))
             tables.create(owner, projection, schema=_beside(projection), is_kept=False)
         team = _Team(stack, conninfo, workers)
-        try:
-            _all_facts(team, projections, _head(owner), facts_max)
-            # A process that folds reports takes a second to start.
-            apart = workers if _reports(owner) >= REPORTS_APART else 1
-            reports = {
-                each.name: tables.all_lanes(owner, each, _beside(each), conninfo, apart)
-                for each in projections
-                if each.reports is not None
-            }
-            found = [team.do(partial(_differing, projection=each)) for each in projections]
-            facts = _head(owner)
-            return [
-                Rebuilt(each.name, facts, reports.get(each.name, 0), *one.result())
-                for each, one in zip(projections, found, strict=True)
-            ]
-        finally:
-            team.end()
-            for projection in projections:
-                tables.drop(owner, projection, schema=_beside(projection))
-            for number in (0, 1):
-                owner.execute(f"DROP SCHEMA IF EXISTS {_DECODED}{number} CASCADE".encode())
+        _all_facts(team, projections, _head(owner), facts_max)
+        # A process that folds reports takes a second to start.
+        apart = workers if _reports(owner) >= REPORTS_APART else 1
+        reports = {
+            each.name: tables.all_lanes(owner, each, _beside(each), conninfo, apart)
+            for each in projections
+            if each.reports is not None
+        }
+        found = [team.do(partial(_differing, projection=each)) for each in projections]
+        facts = _head(owner)
+        return [
+            Rebuilt(each.name, facts, reports.get(each.name, 0), *one.result())
+            for each, one in zip(projections, found, strict=True)
+        ]
+
+
+def _forget(owner: Connection, projections: Sequence[Projection]) -> None:
+    """What this or a killed run built."""
+    for projection in projections:
+        tables.drop(owner, projection, schema=_beside(projection))
+    for number in (0, 1):
+        owner.execute(f"DROP SCHEMA IF EXISTS {_DECODED}{number} CASCADE".encode())
 
 
 def _beside(projection: Projection) -> str:
@@ -100,6 +102,7 @@ class _Team:
         self._free: SimpleQueue[Connection] = SimpleQueue()
         for _ in range(workers):
             self._free.put(stack.enter_context(psycopg.connect(conninfo, autocommit=True)))
+        stack.callback(self._end)
 
     def do(self, task: Callable[[Connection], T]) -> Future[T]:
         return self._pool.submit(self._run, task)
@@ -111,7 +114,7 @@ class _Team:
         finally:
             self._free.put(connection)
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """What was not begun is left; what runs is waited for."""
         self._pool.shutdown(cancel_futures=True)
 

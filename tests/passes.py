@@ -269,7 +269,7 @@ def run_range(
 
 
 def print_list() -> None:
-    print(f"{'suite':<16}{'make test':>10}{'one pass':>10}{'s a seed':>10}{'min a pass':>12}  what")
+    print(f"{'suite':<16}{'landing':>10}{'one pass':>10}{'s a seed':>10}{'min a pass':>12}  what")
     for one in ALL:
         minutes = one.one_pass * one.seconds / 60
         print(

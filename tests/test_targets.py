@@ -110,16 +110,21 @@ def test_ci_runs_make_test_and_all_that_it_leaves_out_but_the_long_tests() -> No
     recipes = _recipes()
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     targets = re.findall(r"^make (.+)$", run, re.MULTILINE)
-    assert targets == ["test", "test-properties", *(f"test-{name}" for name in SLOW)]
+    assert targets == ["test", "types", "test-properties", *(f"test-{name}" for name in SLOW)]
     quick = _expression(recipes["test"])
     assert quick == " and ".join(f"not {name}" for name in ("long", *SLOW))
     for name in SLOW:
         assert _expression(recipes[f"test-{name}"]) == f"{name} and not long"
     assert _expression(recipes["test-properties"]) == f"hypothesis and {quick}"
     assert "--hypothesis-profile dev" in recipes["test"]
-    for name in targets[1:]:
-        assert "profile" not in recipes[name], "all examples: `ci` is taken where none is named"
-        assert "--ignore" not in recipes[name]
+    for name in targets:
+        if name == "types":
+            continue
+        is_whole = name != "test"
+        assert ("profile" not in recipes[name]) == is_whole, (
+            "all examples: `ci` where none is named"
+        )
+        assert not {"--ignore", "--deselect"} & set(re.split(r"[ =]", recipes[name]))
         assert "-k" not in recipes[name].split()
 
 

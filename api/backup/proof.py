@@ -40,6 +40,8 @@ from ledger.tree.log_keys import open_by_any
 from projections import anew
 
 FACTS_APART = 50_000
+WORKERS_MAX = 8
+"""Each has a connection, and one that folds reports is a process."""
 NO_KEY = b"nothing is appended with this key"
 """Blinds nothing: the ledger is only read here."""
 
@@ -80,12 +82,12 @@ def prove(
     log from another source than the backup, with which all signed heads are checked; the restored
     log says which keys followed it and which came before it.
     Without `with_views` no view is built; all else is proved.
-    `workers`: so many processors share the work; None: all of this machine.
+    `workers`: so many processors share the work; None: those of this machine, eight at most.
     Migrates nothing: a database of an older version is proved by that version.
     Raises HistoryChanged.
     """
     problems: list[str] = []
-    workers = workers or os.cpu_count() or 1
+    workers = workers or min(WORKERS_MAX, os.cpu_count() or 1)
     with psycopg.connect(conninfo, autocommit=True) as connection:
         stage("recomputing both logs")
         if missing := migrate.missing(connection):
@@ -129,7 +131,11 @@ def _derived(
     books, views, problems = _booked(conninfo, facts, workers), 0, list[str]()
     if with_views:
         stage("building the views anew")
-        built = anew.compare(conninfo, workers=workers)
+        try:
+            built = anew.compare(conninfo, workers=workers)
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            built = []
+            problems.append(f"a view cannot be built from these facts: {error}")
         views = len(built)
         problems += [
             f"view {one.name}: {table} differs" for one in built for table in one.differing or ()

@@ -113,6 +113,11 @@ class Principal:
     def is_operator(self) -> bool:
         return self.account_kind == "operator" and "operator" in self.scopes
 
+    @property
+    def caller(self) -> str:
+        """Of an account with all its members and keys, of a node, of an executor: one name."""
+        return f"{self.kind}/{self.account_id}"
+
     def owns(self, account_id: str) -> bool:
         return self.kind == KEY and self.account_id == account_id
 
@@ -175,11 +180,23 @@ class Authenticator:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._known: dict[str, tuple[Principal, int | None, float]] = {}
+        self._missed: dict[str, float] = {}
         self._wrong: dict[str, float] = {}
+        self._callers: dict[str, str] = {}
 
     def forget(self) -> None:
         """Ask the view again: keys were issued or taken back in this process."""
-        self._known, self._wrong = {}, {}
+        self._known, self._missed, self._wrong = {}, {}, {}
+
+    def caller(self, header: str | None) -> str | None:
+        """Whose line a request with this key stands in, as long as it was good once: this is no
+        permission, so it outlasts the two seconds and `forget`.
+        """
+        try:
+            digest = "" if header is None else hashlib.sha256(_token(header).encode()).hexdigest()
+        except Problem:
+            return None
+        return self._callers.get(digest)
 
     def remembered(self, header: str | None) -> Principal | None:
         """The principal, if it can be told without asking the database. Raises Problem: 401."""
@@ -201,13 +218,10 @@ class Authenticator:
             return ANYBODY
         token = _token(header)
         digest = hashlib.sha256(token.encode()).hexdigest()
-        try:
-            principal, ends_us = self._looked_up(token, digest)
-        except Problem as problem:
-            if problem.code == "credential_invalid":
-                _remember(self._wrong, digest, time.monotonic() + CACHE_SECONDS)
-            raise
+        principal, ends_us = self._looked_up(token, digest)
         _remember(self._known, digest, (principal, ends_us, time.monotonic() + CACHE_SECONDS))
+        if not principal.is_unverified:
+            _remember(self._callers, digest, principal.caller)
         return principal
 
     def _looked_up(self, token: str, digest: str) -> tuple[Principal, int | None]:
@@ -215,15 +229,26 @@ class Authenticator:
         with self._service.connection() as connection:
             self._service.follow(connection, [ACCESS])
             if token.startswith("ts_node_"):
-                principal, ends_us = _of_node(access.read_node_by_token(connection, digest)), None
-            elif token.startswith("ts_exec_"):
-                principal, ends_us = _of_executor(access.read_executor(connection, digest)), None
-            else:
-                row = access.read_api_key(connection, digest)
-                principal = _of_key(row, token, self._service.clock.now_us())
-                ends = [] if row is None else [row.expires_at_us, row.revoked_at_us]
-                ends_us = min((end for end in ends if end is not None), default=None)
-        return principal, ends_us
+                node = self._there(access.read_node_by_token(connection, digest), digest)
+                return _of_node(node), None
+            if token.startswith("ts_exec_"):
+                node_id = self._there(access.read_executor(connection, digest), digest)
+                return Principal(EXECUTOR, node_id), None
+            row = self._there(access.read_api_key(connection, digest), digest)
+            principal = _of_key(row, token, self._service.clock.now_us())
+            ends = row.expires_at_us, row.revoked_at_us
+            return principal, min((end for end in ends if end is not None), default=None)
+
+    def _there(self, row: V | None, digest: str) -> V:
+        """A key that was not there twice is not looked up again so soon: at the first time it may
+        be about to come.
+        """
+        if row is None:
+            is_again = self._missed.get(digest, 0.0) > time.monotonic()
+            missed = self._wrong if is_again else self._missed
+            _remember(missed, digest, time.monotonic() + CACHE_SECONDS)
+            raise _invalid()
+        return row
 
 
 def _remember(where: dict[str, V], digest: str, value: V) -> None:
@@ -246,8 +271,8 @@ def _is_machine_key(token: str) -> bool:
     return form is not None and keys.base62(zlib.crc32(form[1].encode()), 6) == form[2]
 
 
-def _of_key(row: access.ApiKey | None, token: str, now_us: int) -> Principal:
-    if row is None or not keys.matches(token, row.key_sha256):
+def _of_key(row: access.ApiKey, token: str, now_us: int) -> Principal:
+    if not keys.matches(token, row.key_sha256):
         raise _invalid()
     return principal_of(row, now_us)
 
@@ -269,18 +294,10 @@ def principal_of(row: access.ApiKey, now_us: int) -> Principal:
     )
 
 
-def _of_node(row: access.NodeKey | None) -> Principal:
-    if row is None:
-        raise _invalid()
+def _of_node(row: access.NodeKey) -> Principal:
     if row.revoked_at_us is not None:
         raise problem("revoked", "the owner took the key of this node back")
     return Principal(NODE, row.node_id, key_id=row.key_id)
-
-
-def _of_executor(node_id: str | None) -> Principal:
-    if node_id is None:
-        raise _invalid()
-    return Principal(EXECUTOR, node_id)
 
 
 def _invalid() -> Problem:

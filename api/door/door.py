@@ -11,7 +11,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Coroutine, Sized
-from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -188,15 +187,17 @@ async def _admit(request: Request, body: bytes, operation: Operation, principal:
 
 
 async def _principal(request: Request, authenticator: Authenticator, turns: Waiting) -> Principal:
-    """Who has the key. A key that is not remembered is looked up in the turn of its address: who
-    guesses keys delays nobody elsewhere.
+    """Who has the key. It is looked up in the line of its last caller, and one that was never good
+    in a line for the keys of its address: who guesses keys delays nobody elsewhere, and who asks
+    without one delays no look-up.
     """
     header = request.headers.get("authorization")
     known = authenticator.remembered(header)
     if known is not None:
         return known
     entrance.leave(request.scope)
-    async with turns.turn(stranger_at(_address(request)), request.receive):
+    line = authenticator.caller(header) or f"key-at/{_address(request)}"
+    async with turns.turn(line, request.receive):
         known = authenticator.remembered(header)  # who went before may have asked for it
         if known is not None:
             return known
@@ -243,28 +244,23 @@ async def _body(request: Request, operation: Operation) -> bytes:
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > most:
         raise _too_large(most)
-    if request.headers.get("transfer-encoding") is None and (
-        length.isdecimal() and int(length) <= BODY_HELD_BYTES
-    ):
-        request._body = await _read(request, most)  # it is all there
+    is_there = not {"transfer-encoding", "expect"}.intersection(request.headers)
+    if is_there and length.isdecimal() and int(length) <= BODY_HELD_BYTES:
+        request._body = await _read(request, most)
         return request._body
     # A long one comes over a slow line, perhaps: nobody but the other long ones waits for it.
     entrance.leave(request.scope)
     bodies: entrance.Places = request.app.state.long_bodies
-    async with bodies.one(_name_before_its_body(request)) as place:
-        request._body = await _read(request, most)
-        place.leave_after(len(request._body) / entrance.LONG_BODY_BYTES_PER_S)
+    authenticator: Authenticator = request.app.state.authenticator
+    caller = authenticator.caller(request.headers.get("authorization"))
+    try:
+        # A stranger whose body never ends delays no account behind the same address.
+        async with bodies.one(caller or stranger_at(_address(request))) as place:
+            request._body = await _read(request, most)
+            place.leave_after(len(request._body) / entrance.LONG_BODY_BYTES_PER_S)
+    except entrance.Crowded:
+        raise errors.problem("too_many_at_once") from None
     return request._body
-
-
-def _name_before_its_body(request: Request) -> str:
-    """The caller where its key is remembered, else the address: a stranger whose body never ends
-    delays no account behind the same address.
-    """
-    address, known = _address(request), None
-    with suppress(Problem):  # it is told once the body is there
-        known = request.app.state.authenticator.remembered(request.headers.get("authorization"))
-    return stranger_at(address) if known is None else caller_of(known, address)
 
 
 async def _read(request: Request, most: int) -> bytes:

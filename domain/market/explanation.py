@@ -33,6 +33,7 @@ from domain.market.dimensions import (
     Dimension,
     Need,
     OfferedNode,
+    capacity_classes_of,
     device_fits,
     lease_memory_mib,
     modes_of,
@@ -213,11 +214,21 @@ def _relaxations(need: Need, nodes: Sequence[OfferedNode]) -> Iterable[Relaxatio
     for dimension in PLAIN:
         if dimension.required(need) is not None:
             rest = meeting(need, nodes, (dimension.name,))
+            if dimension.name == "interruptible":
+                classes = capacity_classes_if_not_paused(need)
+                rest = [node for node in rest if node.capacity_class in classes]
             yield from _eased(dimension, need, rest)
     for field, ease in _EASE.items():
         rest = meeting(need, nodes, TOGETHER[field])
         if rest:
             yield from ease(need, rest)
+
+
+def capacity_classes_if_not_paused(need: Need) -> tuple[str, ...]:
+    """What the lease might be placed on were it not interruptible: nothing that is taken back."""
+    return capacity_classes_of(
+        replace(need, constraints=replace(need.constraints, interruptible=None))
+    )
 
 
 def _eased(dimension: Dimension, need: Need, rest: list[OfferedNode]) -> Iterable[Relaxation]:

@@ -43,6 +43,7 @@ from domain.market.explanation import (
     TOGETHER,
     Explanation,
     Relaxation,
+    capacity_classes_if_not_paused,
     distance,
     in_order,
     other_modes,
@@ -699,6 +700,9 @@ class _Question:
         for dimension in PLAIN:
             if dimension.name in masks:
                 rest = one_off[~masks[dimension.name][one_off]]
+                if dimension.name == "interruptible":
+                    classes = capacity_classes_if_not_paused(self.need)
+                    rest = rest[self.among(_WORD_OF["capacity"], classes)[rest]]
                 if len(rest):
                     yield from self._eased(dimension, rest)
         eases: dict[str, Callable[[Ints], Iterable[Relaxation]]] = {

@@ -183,16 +183,16 @@ def test_the_database_that_is_there_starts_beside_the_imports_and_ends_with_the_
     """The server joins it; whoever leaves last stops it. An empty folder stays empty."""
     settings = Settings(data_dir=folder)
     with early_database.starting(settings) as database:
-        assert database.is_set(), "there is nothing to wait for"
+        assert database.done(), "there is nothing to wait for"
     assert list(folder.iterdir()) == []
     with EmbeddedPostgres(folder, durable=False):
         pass
     elsewhere = Settings(data_dir=folder, database_url="postgresql:///elsewhere")
     with early_database.starting(elsewhere) as database:
-        assert database.is_set()
+        assert database.done()
         assert not EmbeddedPostgres(folder).is_alive
     with early_database.starting(settings) as database:
-        assert database.wait(60)
+        database.result(60)
         early = EmbeddedPostgres(folder)
         assert early.is_alive
         with EmbeddedPostgres(folder) as joined:
@@ -201,17 +201,19 @@ def test_the_database_that_is_there_starts_beside_the_imports_and_ends_with_the_
     assert not early.is_alive
 
 
-def test_a_database_that_cannot_start_is_told_by_the_server_itself(folder: Path) -> None:
+@pytest.mark.parametrize("failure", [EmbeddedPostgresFailed("no answer"), ValueError("no text")])
+def test_a_database_that_cannot_start_is_told_at_once_whatever_it_fails_by(
+    folder: Path, failure: Exception
+) -> None:
+    def fails(_server: EmbeddedPostgres) -> None:
+        raise failure
+
     (folder / "pg").mkdir()
     (folder / "pg" / "PG_VERSION").write_text("18\n")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(EmbeddedPostgres, "_start_if_down", _fails)
+        patched.setattr(EmbeddedPostgres, "_start_if_down", fails)
         with early_database.starting(Settings(data_dir=folder)) as database:
-            assert database.wait(60)
-
-
-def _fails(_server: EmbeddedPostgres) -> None:
-    raise EmbeddedPostgresFailed("no answer")
+            assert database.exception(60) is failure
 
 
 def _service(**settings: Any) -> Any:

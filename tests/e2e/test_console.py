@@ -320,17 +320,18 @@ def test_every_link_of_every_page_leads_on_and_every_page_is_sound(
     crawl(market, page, role, Crawl(page, sound, leave=leave(role)))
 
 
+SHORT: dict[str, tuple[int, Scheme]] = {
+    "": (360, "light"),
+    "renter": (1280, "dark"),
+    "owner": (360, "dark"),
+    "operator": (1280, "light"),
+    "auditor": (360, "light"),
+}
+assert SHORT.keys() == {"", *ROLES}, "each role has a short form"
+
+
 @needs_axe
-@pytest.mark.parametrize(
-    ("role", "width", "scheme"),
-    [
-        ("", 360, "light"),
-        ("renter", 1280, "dark"),
-        ("owner", 360, "dark"),
-        ("operator", 1280, "light"),
-        ("auditor", 360, "light"),
-    ],
-)
+@pytest.mark.parametrize(("role", "width", "scheme"), [(role, *how) for role, how in SHORT.items()])
 def test_every_page_of_a_role_leads_on_and_is_sound_at_one_width_in_one_scheme(
     market: Market, page: Page, sound: Path, role: str, width: int, scheme: Scheme
 ) -> None:

@@ -71,7 +71,8 @@ def leased_us(server: Server, node_id: str) -> int:
 
 
 @pytest.mark.pages(
-    "tests/node_reporter/agent/test_page.py::test_a_node_that_runs_shows_itself_and_stays_small"
+    "tests/node_reporter/agent/test_page.py::test_a_node_that_runs_shows_itself_and_stays_small",
+    "tests/node_reporter/agent/test_page.py::test_it_says_what_was_earned_and_how_the_node_is",
 )
 def test_an_owner_sees_on_the_machine_itself_what_it_earned(server: Server, tmp_path: Path) -> None:
     state = tmp_path / "node"

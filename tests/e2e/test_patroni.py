@@ -30,7 +30,7 @@ GROUPS = ("lost", "back")
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(ETCD is None, reason="needs etcd: apt-get install etcd-server"),
+    pytest.mark.skipif(ETCD is None, reason="needs apt-get install etcd-server etcd-client"),
     pytest.mark.skipif(PROGRAMS is None, reason="needs PostgreSQL of Debian"),
 ]
 

@@ -215,6 +215,7 @@ def test_r_18_a_device_that_joins_through_two_agents_is_counted_once(
 @pytest.mark.slow(
     "::test_a_machine_joins_is_compared_confirmed_admitted_and_reports",
     "tests/node_reporter/programs/test_program.py::test_doctor_tells_what_a_gpu_can_and_cannot_say",
+    "tests/node_reporter/agent/test_doctor.py::test_what_the_server_says_comes_with_what_to_do",
 )
 def test_doctor_says_of_each_step_of_joining_what_comes_next(
     server: Server, tmp_path: Path

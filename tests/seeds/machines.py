@@ -34,6 +34,6 @@ def run_machine(
 
 
 def run_properties(seed: int, *properties: Callable[[], Any]) -> None:
-    """Each property with as many examples as in `make test`."""
+    """Each property with as many examples as in `make test-properties`."""
     for one in properties:
         hypothesis.seed(seed)(one)()

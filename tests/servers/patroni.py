@@ -23,14 +23,16 @@ from urllib.parse import quote
 import yaml
 
 from api.backup.programs import Programs, environment
+from tests.e2e.test_tutorial import blocks
 from tests.processes import free_port, kill_with_children, until
 from tests.servers.certificates import certify
 from tests.servers.standby import Server, folder
 
 RECIPE = Path(__file__).parents[2] / "docs" / "howto" / "fail-over"
-ETCD = shutil.which("etcd")
+ETCD = shutil.which("etcd") if shutil.which("etcdctl") else None
 PASSWORD = "one of this test"
 NAMES = ("a", "b", "c")
+CLIENT, PEER = "ETCD_ADVERTISE_CLIENT_URLS", "ETCD_INITIAL_ADVERTISE_PEER_URLS"
 SECONDS_MAX = 90.0
 
 
@@ -132,9 +134,21 @@ class Cluster:
         self.killed.kill()
 
     def restore_standby(self) -> None:
-        """The killed machine comes back with an empty disk: Patroni makes its PostgreSQL anew."""
-        assert self.killed is not None
-        shutil.rmtree(self.killed.folder)
+        """The killed machine comes back with an empty disk: by the commands of the page."""
+        lost = self.killed
+        assert lost is not None
+        shutil.rmtree(lost.folder)
+        shutil.rmtree(lost.root / "etcd")
+        (script,) = blocks(RECIPE.with_suffix(".md"), "sh etcd")
+        known = {
+            "ETCD": next(one for one in self.machines if one is not lost).etcd[CLIENT],
+            "PEER": lost.etcd[PEER],
+            "NAME": lost.name,
+            "PATH": os.environ["PATH"],
+            "ETCDCTL_API": "3",
+        }
+        subprocess.run(["bash", "-eu", "-c", script], env=known, check=True, capture_output=True)
+        lost.etcd["ETCD_INITIAL_CLUSTER_STATE"] = "existing"
         self.come_back()
 
     def come_back(self) -> None:
@@ -236,9 +250,9 @@ def _etcd_settings(machine: Machine, machines: tuple[Machine, ...]) -> dict[str,
         "ETCD_NAME": machine.name,
         "ETCD_DATA_DIR": str(machine.root / "etcd"),
         "ETCD_LISTEN_CLIENT_URLS": client,
-        "ETCD_ADVERTISE_CLIENT_URLS": client,
+        CLIENT: client,
         "ETCD_LISTEN_PEER_URLS": peers[machine.name],
-        "ETCD_INITIAL_ADVERTISE_PEER_URLS": peers[machine.name],
+        PEER: peers[machine.name],
         "ETCD_INITIAL_CLUSTER": ",".join(f"{name}={peer}" for name, peer in peers.items()),
     }
     assert changed.keys() <= found.keys()

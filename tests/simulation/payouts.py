@@ -10,7 +10,6 @@ import psycopg
 from api.chain.timer import ChainJobs, account_ref
 from contracts.chain import NodeFailed
 from contracts.tally import Tally
-from domain.refusal import Refused
 from ledger.log.handle import Ledger
 from tests.scenes import wallets
 from tests.simulation.chain import CONFIRMATIONS, FAULTS, TIMELOCK_S, keys_of
@@ -81,11 +80,15 @@ class Payouts:
             self.run.people.note("blocks reorganised")
 
     def two_at_once(self) -> None:
-        """Another process that takes itself for the leader, from beginning to end."""
+        """Another process that takes itself for the leader, from beginning to end. What it may
+        fail by: the node, and a lock that the first one holds.
+        """
         try:
             with self._executor() as jobs:
-                told = str(jobs.step(self.run.clock.now_us()).done)
-        except (NodeFailed, Refused, psycopg.Error) as failed:
+                report = jobs.step(self.run.clock.now_us())
+            assert not report.differences, report.differences
+            told = str(report.done)
+        except (NodeFailed, psycopg.OperationalError) as failed:
             told = type(failed).__name__
         self.run.people.note("two executors")
         self.run._note(f"the other executor: {told}", "")

@@ -2,11 +2,13 @@
 
     of one address at the entrance <= AT_ENTRANCE
     of its long bodies read at once <= LONG_BODIES
+    seconds that a request waits here <= WAIT_SECONDS_MAX
 
 Everything up to a request's turn runs on the one event loop of a process, and so does every
 refusal: sixty wrong keys at once would stand before the next caller's. So they come in one after
 the other, and between two of them others are served. Nothing waits inside for a slow line, and for
 the database only to look up a key that is not remembered: others behind one address wait shortly.
+What should not take long and does makes nobody wait for ever.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from api.door.limits import Buckets
+from api.telemetry import metrics
 
 AT_ENTRANCE = 2
 LONG_BODIES = 2
 LONG_BODY_BYTES_PER_S = 4 * 1_048_576
 """What one of these places lets through: a body keeps its place for its share of a second."""
+WAIT_SECONDS_MAX = 10.0
 REFUSALS_PER_SECOND, REFUSALS_BURST = 10, 20
 """Refusals of one address that are told at once; later ones after `REFUSAL_SECONDS`."""
 REFUSAL_SECONDS = 1.0
@@ -29,6 +33,10 @@ REFUSALS_HELD_MAX = 1_000
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 LEAVE = "tallystick.entrance"
 """Where the scope of a request holds what lets the next one in."""
+
+
+class Crowded(Exception):
+    """Its place did not become free in time."""
 
 
 class Places:
@@ -40,7 +48,10 @@ class Places:
 
     @asynccontextmanager
     async def one(self, name: str) -> AsyncGenerator[Place, None]:
-        """A place of this name for the time of the block, or longer: `leave_after`."""
+        """A place of this name for the time of the block, or longer: `leave_after`.
+
+        Raises Crowded.
+        """
         place = await self.take(name)
         try:
             yield place
@@ -51,7 +62,10 @@ class Places:
             place.leave()
 
     async def through(self, app: Asgi, scope: Any, receive: Any, send: Any, name: str) -> None:
-        """Answer with `app`, as one of the few of its name that are looked at now."""
+        """Answer with `app`, as one of the few of its name that are looked at now.
+
+        Raises Crowded.
+        """
         scope[LEAVE] = place = await self.take(name)
         try:
             await app(scope, receive, send)
@@ -59,13 +73,17 @@ class Places:
             place.leave()
 
     async def take(self, name: str) -> Place:
-        """A place, to be left by hand."""
+        """A place, to be left by hand. Raises Crowded."""
         semaphore, users = self._of.setdefault(name, (asyncio.Semaphore(self._each), [0]))
         users[0] += 1
         try:
-            await semaphore.acquire()
-        except BaseException:
+            async with asyncio.timeout(WAIT_SECONDS_MAX):
+                await semaphore.acquire()
+        except BaseException as error:
             self._forget(name)
+            if isinstance(error, TimeoutError):
+                metrics.TURNED_AWAY.labels("crowded").inc()
+                raise Crowded from None
             raise
         return Place(self, name)
 

@@ -18,6 +18,7 @@ by address too, for they cost nothing.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -149,8 +150,12 @@ class Turns:
                 del self._about[name]
         while self.at_work < self.at_once:
             left_s: float | None = None
+            least = min((one.had for one in self._about.values()), default=math.inf)
+            working = min(
+                (one.had for one in self._about.values() if one.at_work), default=math.inf
+            )
             for caller in sorted(self._lines.values(), key=_had):  # of equals who came first
-                wait_s = self._must_wait_s(caller, now_s)
+                wait_s = self._must_wait_s(caller, now_s, least, working)
                 if wait_s == 0:
                     self._begin(caller, now_s)
                     break
@@ -160,15 +165,19 @@ class Turns:
                 return left_s
         return None
 
-    def _must_wait_s(self, caller: _Caller, now_s: float) -> float | None:
-        """Seconds until its next turn may begin; None: until one of its own has ended."""
+    def _must_wait_s(
+        self, caller: _Caller, now_s: float, least: float, working: float
+    ) -> float | None:
+        """Seconds until its next turn may begin; None: until one of its own has ended. `least`,
+        `working`: the least that a caller had who is about, and who is at work.
+        """
         if caller.at_work >= self.each:
             return None
-        less = [one for one in self._about.values() if one.had < caller.had and one is not caller]
-        if less and caller.at_work:  # one of its own that does not end holds the others up shortly
+        if (
+            least < caller.had and caller.at_work
+        ):  # one of its own that does not end holds the others up shortly
             return max(0.0, caller.yields_from_s + ABOUT_S - now_s)
-        is_beside = any(one.at_work for one in less)
-        return max(0.0, caller.yields_from_s + YIELD_S - now_s) if is_beside else 0.0
+        return max(0.0, caller.yields_from_s + YIELD_S - now_s) if working < caller.had else 0.0
 
     def _begin(self, caller: _Caller, now_s: float) -> None:
         turn = caller.line.popleft()
@@ -212,7 +221,7 @@ def caller_of(principal: Principal, address: str) -> str:
     """Whose line a request stands in."""
     if principal.kind == PUBLIC or principal.is_unverified:
         return stranger_at(address)
-    return f"{principal.kind}/{principal.account_id}"
+    return principal.caller
 
 
 def stranger_at(address: str) -> str:

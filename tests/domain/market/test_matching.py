@@ -160,6 +160,14 @@ def test_each_single_relaxation_that_is_told_gives_a_match(
             assert choose(easier, seen(fleet)) is not None, eased
 
 
+def test_a_node_that_is_taken_back_is_no_reason_to_ask_for_less_interruptible() -> None:
+    """Its class was set after its offer, which no lease takes any more."""
+    asked = need(constraints=Constraints(interruptible=True))
+    for capacity_class, helps in (("preemptible", False), ("on_demand", True)):
+        told = explain(asked, [node("a", capacity_class=capacity_class)]).relaxations
+        assert ("interruptible" in {one.field for one in told}) == helps
+
+
 @given(needs(), fleets())
 def test_a_recorded_decision_is_recomputed_and_a_changed_one_is_found(
     asked: Need, fleet: list[OfferedNode]

@@ -6,6 +6,7 @@ caller's waited for the first of them to end.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -18,6 +19,7 @@ import httpx2 as httpx
 import pytest
 
 from api.door import auth
+from api.door.lines import entrance
 from api.telemetry.metrics import TURNS_WAITING
 from projections.lease import leases as lease_rows
 from tests.api.door.test_http_bounds import listening
@@ -114,7 +116,7 @@ def _waiting() -> int:
     return int(next(iter(TURNS_WAITING.collect())).samples[0].value)
 
 
-def test_a_wrong_key_that_is_sent_again_asks_the_database_once(
+def test_a_wrong_key_that_is_sent_again_asks_the_database_twice(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene, port = served
@@ -133,8 +135,59 @@ def test_a_wrong_key_that_is_sent_again_asks_the_database_once(
     assert {(each.status_code, each.json()["code"]) for each in answers} == {
         (401, "credential_invalid")
     }
-    assert looked_up == 1
+    assert looked_up == 2, "at the first time it might have been about to come"
     assert asked(port, scene.rival).status_code == 200
+
+
+def test_requests_that_ask_whether_to_go_on_and_do_not_hold_no_entrance(served: Served) -> None:
+    """Two of them held both places of their address until the clock of their connection ran out."""
+    scene, port = served
+    head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    begun = f"{head}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n".encode()
+    socks = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(2)]
+    try:
+        for sock in socks:
+            sock.sendall(begun)
+            assert sock.recv(100).startswith(b"HTTP/1.1 100")
+        began = time.monotonic()
+        assert asked(port, scene.rival).status_code == 200
+        assert time.monotonic() - began < MEANWHILE_S
+    finally:
+        for sock in socks:
+            sock.close()
+
+
+def test_who_waits_too_long_at_the_entrance_is_told_and_leaves_no_trace() -> None:
+    async def crowd() -> None:
+        places = entrance.Places(1)
+        first = await places.take("here")
+        with pytest.raises(entrance.Crowded):
+            await places.take("here")
+        await places.take("elsewhere")
+        first.leave()
+        async with places.one("here"):
+            pass
+        assert places._of.keys() == {"elsewhere"}
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(entrance, "WAIT_SECONDS_MAX", 0.01)
+        asyncio.run(crowd())
+
+
+def test_a_key_that_was_good_is_looked_up_in_the_line_of_its_caller_and_no_other_is(
+    served: Served,
+) -> None:
+    scene, port = served
+    known: Any = scene.service.forgetters[0].__self__  # type: ignore[attr-defined]
+    assert isinstance(known, auth.Authenticator)
+    header, wrong = f"Bearer {scene.rival.key}", f"Bearer {auth.executor_key(b'x' * 32)}"
+    assert asked(port, scene.rival).status_code == 200
+    known.forget()
+    assert known.remembered(header) is None
+    assert known.caller(header) == f"key/{scene.rival.account_id}"
+    assert known.caller(wrong) is None
+    assert known.caller("nonsense") is None
+    assert known.caller(None) is None
 
 
 def test_long_bodies_of_strangers_that_never_end_delay_no_account_behind_their_address(
@@ -148,7 +201,8 @@ def test_long_bodies_of_strangers_that_never_end_delay_no_account_behind_their_a
         for sock in socks:
             sock.sendall(long)
         address = f"http://127.0.0.1:{port}/v1/jobs"
-        assert asked(port, scene.rival).status_code == 200, "from here on its key is remembered"
+        assert asked(port, scene.rival).status_code == 200, "from here on its key is known"
+        scene.service.keys_changed()
         began = time.monotonic()
         answer = httpx.post(
             address, json={"name": "a" * 50_000}, headers=scene.rival.headers, timeout=60
