@@ -301,7 +301,7 @@ def envelope(app: Asgi, service: Service) -> Asgi:
                 try:
                     return await places.through(app, scope, receive, told, address)
                 except entrance.Crowded:
-                    crowded = errors.problem("too_many_at_once")
+                    crowded = errors.too_many_at_once()
                     return await _say(scope, receive, told, request_id, crowded)
             return await app(scope, receive, told)
 

@@ -259,7 +259,7 @@ async def _body(request: Request, operation: Operation) -> bytes:
             request._body = await _read(request, most)
             place.leave_after(len(request._body) / entrance.LONG_BODY_BYTES_PER_S)
     except entrance.Crowded:
-        raise errors.problem("too_many_at_once") from None
+        raise errors.too_many_at_once() from None
     return request._body
 
 

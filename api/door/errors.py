@@ -177,6 +177,11 @@ def problem(code: str, detail: str = "", **headers: str) -> Problem:
     return Problem(status_of(code), code, detail, headers=named)
 
 
+def too_many_at_once(seconds: int = RETRY_AFTER_SECONDS) -> Problem:
+    """The line of the caller is full, or its turn or place did not come in time."""
+    return problem("too_many_at_once", Retry_After=str(seconds))
+
+
 def etag(version: object) -> str:
     """The ETag of something whose stream has so many facts."""
     return f'"v{version}"'

@@ -250,7 +250,7 @@ class Waiting:
         except TooMany as full:
             metrics.TURNED_AWAY.labels("line_full").inc()
             await asyncio.sleep(FULL_SECONDS)  # who asks on and on is not refused on and on
-            raise _too_many(full.seconds) from None
+            raise errors.too_many_at_once(full.seconds) from None
         try:
             if not begun.is_set():
                 self._look_again()
@@ -274,7 +274,7 @@ class Waiting:
             metrics.TURN_SECONDS.observe(time.monotonic() - since_s)
         if not begun.is_set():
             metrics.TURNED_AWAY.labels("gone" if leaves.done() else "waited").inc()
-            raise _too_many(errors.RETRY_AFTER_SECONDS)
+            raise errors.too_many_at_once()
 
     def _look_again(self) -> None:
         """What only yields begins by the clock; ends of others begin everything else."""
@@ -285,7 +285,3 @@ class Waiting:
         seconds = self._turns.look()
         if seconds is not None:
             self._again = asyncio.get_running_loop().call_later(seconds, self._look_again)
-
-
-def _too_many(seconds: int) -> errors.Problem:
-    return errors.problem("too_many_at_once", Retry_After=str(seconds))

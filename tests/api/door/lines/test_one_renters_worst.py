@@ -212,3 +212,23 @@ def test_long_bodies_of_strangers_that_never_end_delay_no_account_behind_their_a
     finally:
         for sock in socks:
             sock.close()
+
+
+def test_a_long_body_that_gets_no_place_is_told_when_to_come_again(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = served.port
+    monkeypatch.setattr(entrance, "WAIT_SECONDS_MAX", 0.2)
+    head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    long = f"{head}Content-Length: 60000\r\n\r\n".encode() + b"[" * 40_000
+    socks = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(3)]
+    try:
+        for sock in socks:
+            sock.sendall(long)
+        answer = socks[2].recv(10_000)
+        assert answer.startswith(b"HTTP/1.1 429 ")
+        assert b"retry-after: 1\r\n" in answer.lower()
+        assert b"too_many_at_once" in answer
+    finally:
+        for sock in socks:
+            sock.close()
