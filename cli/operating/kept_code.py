@@ -27,8 +27,8 @@ from types import CodeType
 from typing import Any
 
 FILE = Path(cache_from_source(__file__)).with_suffix(".dataclasses")
-CODES_MAX = 5_000
-"""Three times those of one version."""
+CODES_MAX = 50_000
+"""Several times those of one version."""
 HASH = 16
 HEAD = len(MAGIC_NUMBER) + 32
 """Which Python wrote it, and the hash of the rest."""
