@@ -193,16 +193,15 @@ class Authenticator:
         permission, so it outlasts the two seconds and `forget`.
         """
         try:
-            digest = "" if header is None else hashlib.sha256(_token(header).encode()).hexdigest()
+            return None if header is None else self._callers.get(_digest(_token(header)))
         except Problem:
             return None
-        return self._callers.get(digest)
 
     def remembered(self, header: str | None) -> Principal | None:
         """The principal, if it can be told without asking the database. Raises Problem: 401."""
         if header is None:
             return ANYBODY
-        digest = hashlib.sha256(_token(header).encode()).hexdigest()
+        digest = _digest(_token(header))
         known = self._known.get(digest)
         if self._wrong.get(digest, 0.0) > time.monotonic():
             raise _invalid()
@@ -217,7 +216,7 @@ class Authenticator:
         if header is None:
             return ANYBODY
         token = _token(header)
-        digest = hashlib.sha256(token.encode()).hexdigest()
+        digest = _digest(token)
         principal, ends_us = self._looked_up(token, digest)
         _remember(self._known, digest, (principal, ends_us, time.monotonic() + CACHE_SECONDS))
         if not principal.is_unverified:
@@ -264,6 +263,11 @@ def _token(header: str) -> str:
     if scheme.lower() != "bearer" or not (_is_machine_key(token) or keys.key_id(token)):
         raise _invalid()
     return token
+
+
+def _digest(token: str) -> str:
+    """What is kept of a key."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _is_machine_key(token: str) -> bool:

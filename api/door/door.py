@@ -29,7 +29,7 @@ from api.door.http_bounds import BODY_HELD_BYTES
 from api.door.idempotency import key_of
 from api.door.limits import Buckets, bucket_of
 from api.door.lines import entrance
-from api.door.lines.turns import Waiting, caller_of, stranger_at
+from api.door.lines.turns import Waiting, caller_of, keys_at, stranger_at
 from api.door.models import LIST_MAX
 from api.door.operation import Operation
 from api.process.service import Service
@@ -196,7 +196,7 @@ async def _principal(request: Request, authenticator: Authenticator, turns: Wait
     if known is not None:
         return known
     entrance.leave(request.scope)
-    line = authenticator.caller(header) or f"key-at/{_address(request)}"
+    line = authenticator.caller(header) or keys_at(_address(request))
     async with turns.turn(line, request.receive):
         known = authenticator.remembered(header)  # who went before may have asked for it
         if known is not None:

@@ -50,13 +50,14 @@ class Order:
     since_us: int | None = None
 
 
+Since = Annotated[MomentQuery, Query(description="Only what was recorded from this moment on.")]
+
+
 def _order(
     order: Annotated[
         Literal["asc", "desc"], Query(description="`desc`: the newest first.")
     ] = "asc",
-    since: Annotated[
-        MomentQuery, Query(description="Only what was recorded from this moment on.")
-    ] = None,
+    since: Since = None,
 ) -> Order:
     return Order(order == "desc", since)
 
@@ -73,11 +74,9 @@ def _newest(
     order: Annotated[
         Literal["asc", "desc"], Query(description="`asc`: the oldest first.")
     ] = "desc",
-    since: Annotated[
-        MomentQuery, Query(description="Only what was recorded from this moment on.")
-    ] = None,
+    since: Since = None,
 ) -> Order:
-    return Order(order == "desc", since)
+    return _order(order, since)
 
 
 InOrder = Annotated[Order, Depends(_order)]

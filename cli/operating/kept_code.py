@@ -7,7 +7,8 @@ for 1,400 classes that is a third of the processor time until a server answers. 
 code of modules in `__pycache__`; this keeps the code of those texts there too, by their hashes, and
 under the same rules: written where the folder can be written and bytecode may be, read by the same
 version of Python alone, made anew where it is not there. `python -m cli.operating.kept_code` makes
-it, without what older versions left in it; where that never runs, it begins anew when it grew full.
+it, without what older versions left in it; where that never runs, what was not used goes when it
+grew full.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from types import CodeType
 from typing import Any
 
 FILE = Path(cache_from_source(__file__)).with_suffix(".dataclasses")
-CODES_MAX = 50_000
-"""Several times those of one version."""
+CODES_MAX = 20_000
+"""About three times what a server of 2026-11-26 uses. Above it only what was used last is kept."""
 HASH = 16
 HEAD = len(MAGIC_NUMBER) + 32
 """Which Python wrote it, and the hash of the rest."""
@@ -42,10 +43,11 @@ def kept(file: Path = FILE) -> Generator[None, None, None]:
     written to it. Where the standard library should not compile by `exec` any more, nothing is
     kept.
     """
-    known, new = _Kept.open(file), Codes()
+    known, new, used = _Kept.open(file), Codes(), set[bytes]()
 
     def execute(text: str, names: dict[str, Any], made: dict[str, Any]) -> None:
         mark = blake2b(text.encode(), digest_size=HASH).digest()
+        used.add(mark)
         code = known.code(mark)
         if code is None:
             code = compile(text, "<string>", "exec", dont_inherit=True)
@@ -60,7 +62,9 @@ def kept(file: Path = FILE) -> Generator[None, None, None]:
         if new and not sys.dont_write_bytecode:
             with suppress(OSError):
                 whole = {**known.all(), **new}
-                _write(file, whole if len(whole) <= CODES_MAX else new)
+                if len(whole) > CODES_MAX:
+                    whole = {mark: code for mark, code in whole.items() if mark in used}
+                _write(file, whole)
         known.close()
 
 

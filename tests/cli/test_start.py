@@ -147,7 +147,9 @@ def test_kept_code_that_is_damaged_or_of_another_python_is_made_anew(tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_older_versions_left_goes_when_the_file_is_full(tmp_path: Path) -> None:
+def test_what_was_not_used_goes_when_the_file_is_full_and_all_that_was_stays(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "codes"
     texts = [f"def __create_fn__():\n return {number}" for number in range(5)]
 
@@ -167,6 +169,11 @@ def test_what_older_versions_left_goes_when_the_file_is_full(tmp_path: Path) -> 
         use(range(3, 5))
         use(range(2, 4))
         assert file.stat().st_size == three
+        use(range(5))
+        whole = file.stat().st_mtime_ns
+        patched.setattr(kept_code, "compile", None, raising=False)
+        use(range(5))
+        assert file.stat().st_mtime_ns == whole, "one version with more than that is kept whole"
 
 
 @pytest.fixture

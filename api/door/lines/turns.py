@@ -10,9 +10,9 @@ being away. Beside callers who had less and are about, a caller has one at work 
 `ABOUT_S`), and begins it when none of theirs is at work, or after `YIELD_S`: Python runs one thread
 at a time, so that each request beside another makes both slower.
 
-Who a caller is: an account with all its members and keys, a node, an executor; strangers and those
-whose keys are not known yet, by address; accounts that signed themselves up and were not looked at,
-by address too, for they cost nothing.
+Who a caller is: an account with all its members and keys, a node, an executor; strangers by
+address, and the keys of an address that were never good, to be looked up, in a line of their own;
+accounts that signed themselves up and were not looked at, by address too, for they cost nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ class Turn:
 
     caller: _Caller
     begin: Callable[[], None]
-    asked_s: float
     foreseen_s: float = 0.0
     began_s: float | None = None
     more_s: float = 0.0
@@ -114,7 +113,7 @@ class Turns:
             caller.had = max(caller.had, self._reached - CREDIT_S)
         if not caller.line:
             caller.yields_from_s = now_s
-        turn = Turn(caller, begin, now_s, more_s=more_s)
+        turn = Turn(caller, begin, more_s=more_s)
         caller.line.append(turn)
         self._lines[name] = caller
         self.in_line += 1
@@ -222,6 +221,11 @@ def caller_of(principal: Principal, address: str) -> str:
     if principal.kind == PUBLIC or principal.is_unverified:
         return stranger_at(address)
     return principal.caller
+
+
+def keys_at(address: str) -> str:
+    """The line in which keys of an address that were never good here are looked up."""
+    return f"key-at/{address}"
 
 
 def stranger_at(address: str) -> str:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +48,22 @@ def served(founded_market: Market, tmp_path: Path) -> Generator[Served, None, No
 def asked(port: int, who: Caller, path: str = "/v1/leases") -> httpx.Response:
     address = f"http://127.0.0.1:{port}{path}"
     return httpx.get(address, headers=who.headers, timeout=60)
+
+
+@contextmanager
+def half_sent(
+    port: int, count: int, headers: str, body_bytes: int = 0
+) -> Generator[list[socket.socket], None, None]:
+    """Requests of a stranger that have begun and do not end."""
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{headers}"
+    socks = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(count)]
+    try:
+        for sock in socks:
+            sock.sendall(f"{head}\r\n\r\n".encode() + b"[" * body_bytes)
+        yield socks
+    finally:
+        for sock in socks:
+            sock.close()
 
 
 class Stuck:
@@ -142,19 +159,12 @@ def test_a_wrong_key_that_is_sent_again_asks_the_database_twice(
 def test_requests_that_ask_whether_to_go_on_and_do_not_hold_no_entrance(served: Served) -> None:
     """Two of them held both places of their address until the clock of their connection ran out."""
     scene, port = served
-    head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    begun = f"{head}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n".encode()
-    socks = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(2)]
-    try:
+    with half_sent(port, 2, "Expect: 100-continue\r\nContent-Length: 9") as socks:
         for sock in socks:
-            sock.sendall(begun)
             assert sock.recv(100).startswith(b"HTTP/1.1 100")
         began = time.monotonic()
         assert asked(port, scene.rival).status_code == 200
         assert time.monotonic() - began < MEANWHILE_S
-    finally:
-        for sock in socks:
-            sock.close()
 
 
 def test_who_waits_too_long_at_the_entrance_is_told_and_leaves_no_trace() -> None:
@@ -194,12 +204,7 @@ def test_long_bodies_of_strangers_that_never_end_delay_no_account_behind_their_a
     served: Served,
 ) -> None:
     scene, port = served
-    head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    long = f"{head}Content-Length: 60000\r\n\r\n".encode() + b"[" * 40_000
-    socks = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(4)]
-    try:
-        for sock in socks:
-            sock.sendall(long)
+    with half_sent(port, 4, "Content-Length: 60000", 40_000):
         address = f"http://127.0.0.1:{port}/v1/jobs"
         assert asked(port, scene.rival).status_code == 200, "from here on its key is known"
         scene.service.keys_changed()
@@ -209,26 +214,14 @@ def test_long_bodies_of_strangers_that_never_end_delay_no_account_behind_their_a
         )
         assert answer.status_code in (400, 422)
         assert time.monotonic() - began < MEANWHILE_S
-    finally:
-        for sock in socks:
-            sock.close()
 
 
 def test_a_long_body_that_gets_no_place_is_told_when_to_come_again(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = served.port
     monkeypatch.setattr(entrance, "WAIT_SECONDS_MAX", 0.2)
-    head = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    long = f"{head}Content-Length: 60000\r\n\r\n".encode() + b"[" * 40_000
-    socks = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(3)]
-    try:
-        for sock in socks:
-            sock.sendall(long)
+    with half_sent(served.port, 3, "Content-Length: 60000", 40_000) as socks:
         answer = socks[2].recv(10_000)
         assert answer.startswith(b"HTTP/1.1 429 ")
         assert b"retry-after: 1\r\n" in answer.lower()
         assert b"too_many_at_once" in answer
-    finally:
-        for sock in socks:
-            sock.close()
