@@ -342,7 +342,11 @@ def _require_ready(conninfo: str) -> None:
 
 def _own(conninfo: str) -> Connection:
     connection = DurableConnection.connect(conninfo, autocommit=True)
-    connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
+    try:
+        connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

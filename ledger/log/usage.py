@@ -347,7 +347,6 @@ class UsageLog:
                     cursor = await self._reader.execute(_HEAD, (lane_of(node_id), node_id))
                     row = await cursor.fetchone()
                 except psycopg.OperationalError:
-                    self._reader = None
                     continue
                 return (0, None) if row is None else (row[0], bytes(row[1]))
         raise Unavailable
@@ -363,7 +362,6 @@ class UsageLog:
                 )
                 rows = await cursor.fetchall()
             except psycopg.OperationalError as error:
-                self._reader = None
                 raise Unavailable from error
         return {seq: report.report_hash(signed_of(body)) for seq, body in rows}
 

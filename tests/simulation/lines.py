@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from weakref import WeakSet
 
 import psycopg
 from psycopg.pq import ConnStatus, TransactionStatus
@@ -57,6 +58,7 @@ class Lines:
         self.statements = 0
         self.struck = ""
         self._admin = admin
+        self._open: WeakSet[Any] = WeakSet()
         self._cut: Cut | None = None
         self._aside: Callable[[], None] | None = None
         self._seen = 0
@@ -84,10 +86,18 @@ class Lines:
         while self._admin.execute(query, (GONE_MS_MAX, self.database, backend)).fetchone() != (0,):
             pass
 
+    def end(self) -> None:
+        """The process is gone: so are its connections, and PostgreSQL has noticed."""
+        for connection in list(self._open):
+            connection.pgconn.finish()
+        self._open.clear()
+        self.settle()
+
     # --- at each statement -------------------------------------------------------------------
 
     def before(self, connection: Any, work: Any) -> Cut | None:
         """What is to strike after the statement. Raises Died, psycopg.OperationalError."""
+        self._open.add(connection)
         if threading.current_thread().name.startswith("pool-"):
             return None  # the pool makes connections when it likes
         if self.dead:
@@ -143,6 +153,11 @@ def _at_the_desk() -> bool:
     return threading.current_thread().name.startswith("lease-desk")
 
 
+def _says_nothing(work: Any) -> bool:
+    """A pipeline that begins: only this end of the line changes, so nothing can be lost there."""
+    return getattr(work, "__name__", "") == "_enter_gen"
+
+
 def _appends(work: Any) -> bool:
     """Whether the statement appends to one of the logs."""
     frame = getattr(work, "gi_frame", None)
@@ -152,9 +167,9 @@ def _appends(work: Any) -> bool:
     return isinstance(query, str) and "_append" in query
 
 
-def _lines_of(connection: Any) -> Lines | None:
+def _lines_of(connection: Any, work: Any) -> Lines | None:
     here = Lines.here
-    if here is None or connection.pgconn.status != ConnStatus.OK:
+    if here is None or connection.pgconn.status != ConnStatus.OK or _says_nothing(work):
         return None
     name = getattr(connection, "simulated_name", None)
     if name is None:
@@ -170,7 +185,7 @@ def watched(lines: Lines) -> Generator[None, None, None]:
     plain, plain_async = psycopg.Connection.wait, psycopg.AsyncConnection.wait
 
     def wait(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        on = _lines_of(self)
+        on = _lines_of(self, gen)
         after = None if on is None else on.before(self, gen)
         done = plain(self, gen, *args, **kwargs)
         if on is not None and after is not None:
@@ -178,7 +193,7 @@ def watched(lines: Lines) -> Generator[None, None, None]:
         return done
 
     async def wait_async(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        on = _lines_of(self)
+        on = _lines_of(self, gen)
         after = None if on is None else on.before(self, gen)
         done = await plain_async(self, gen, *args, **kwargs)
         if on is not None and after is not None:

@@ -59,7 +59,7 @@ class Server:
             self.http.__exit__(None, None, None)
         with suppress(Exception):
             self.close_service()
-        self.lines.settle()
+        self.lines.end()
         self.lines.dead = was_dead
 
     def restart(self, *, is_thorough: bool = False) -> None:

@@ -147,7 +147,7 @@ def why_no_work(
     found = _of_the_machine(node, path)
     if node["phase"] in ("retired", "archived"):
         return found
-    found += _of_its_offers(path, devices, offers, at)
+    found += _of_its_offers(node, path, devices, offers, at)
     if offers:
         found += _of_its_price(path, offers, rivals)
     return found
@@ -175,16 +175,28 @@ def _is(word: str) -> str:
     return word if word.split()[0] in ("waits", "reports", "runs", "failed", "is") else f"is {word}"
 
 
-def _of_its_offers(path: str, devices: list[Told], offers: list[Told], at: str) -> list[Cause]:
+def _of_its_offers(
+    node: Told, path: str, devices: list[Told], offers: list[Told], at: str
+) -> list[Cause]:
     if not offers:
         says = "No renter can find it. Name a price; you see your part before it is published."
         return [Cause("It is not offered", says, f"{path}/offer", "Set a price")]
     ended = [one for one in offers if one.get("available_until") and one["available_until"] <= at]
     if len(ended) == len(offers):
         return [Cause("Its offer has ended", "Publish a new one.", f"{path}/offer", "Set a price")]
+    if node["capacity_class"] == "preemptible" and not any(map(_is_interruptible, offers)):
+        says = (
+            "Its machine is preemptible, so only leases that may be paused go there, and it has no"
+            " interruptible offer. Publish one, or set its capacity class to on_demand."
+        )
+        return [Cause("Its offer does not fit its capacity class", says)]
     if devices and all(one["share_free_ppm"] == 0 for one in devices):
         return [Cause("All its devices are leased", "It works: there is nothing to do.")]
     return []
+
+
+def _is_interruptible(offer: Told) -> bool:
+    return bool((offer.get("terms") or {}).get("interruptible"))
 
 
 def _of_its_price(path: str, offers: list[Told], rivals: list[Told]) -> list[Cause]:

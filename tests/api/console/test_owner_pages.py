@@ -133,6 +133,15 @@ def test_a_node_runs_empty_and_comes_back_and_says_why_it_gets_no_work(scene: Sc
     )
 
 
+def test_a_preemptible_node_whose_offers_are_not_interruptible_says_so(scene: Scene) -> None:
+    browser = signed_in(create_app(scene.service, with_console=True), scene.owner.key)
+    node = f"/nodes/{scene.provider.node_id}"
+    scene.owner.made(f"/v1{node}/capacity-class", {"capacity_class": "preemptible"})
+    assert "Its offer does not fit its capacity class" in page(browser, node)
+    scene.owner.made(f"/v1{node}/capacity-class", {"capacity_class": "on_demand"})
+    assert "Nothing is in the way" in page(browser, node)
+
+
 def test_a_node_tells_how_often_it_was_a_candidate_and_by_what_it_lost(scene: Scene) -> None:
     app = create_app(scene.service, with_console=True)
     cheap, dear = signed_in(app, scene.owner.key), signed_in(app, scene.rival.key)

@@ -6,9 +6,12 @@ import shutil
 import socket
 import stat
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
@@ -43,6 +46,29 @@ def test_a_view_is_brought_up_to_what_was_just_written(database: str, tmp_path: 
         with service.connection() as connection:
             assert service.follow(connection, [ACCESS]) == position
             assert read_account(connection, "acct_operator") is not None
+
+
+def test_a_connection_that_does_not_get_its_role_is_closed(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Service.open(_settings(tmp_path, database)) as service, psycopg.connect(database) as other:
+        monkeypatch.setattr("api.process.service.PROJECTIONS_ROLE", "nobody")
+        before = _sessions(other)
+        with pytest.raises(psycopg.Error) as kept:  # its traceback keeps the connection alive
+            service.connect()
+        assert kept.value is not None
+        deadline = time.monotonic() + 10
+        while _sessions(other) > before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert _sessions(other) == before
+
+
+def _sessions(other: psycopg.Connection[Any]) -> int:
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    row = other.execute(query).fetchone()
+    other.rollback()  # a transaction sees the sessions as they were at its first look
+    assert row is not None
+    return int(row[0])
 
 
 def test_a_position_nobody_has_written_is_waited_for_and_then_told(
