@@ -61,12 +61,16 @@ tools:  ## what the tests use of the system: hledger, Chromium, npm, bubblewrap 
 # Tests start many processes: each would compile our modules again where bytecode is not kept.
 test test-fast test-properties test-pages test-guides test-slow test-long: export PYTHONDONTWRITEBYTECODE :=
 
+# Compiled once: else each process of the suite compiles all of it in a fresh clone.
+OURS := domain ledger projections api cli node_reporter contracts tallystick_client benchmarks
+
 SUITE = $(RUN)/python -m pytest -n $(TEST_JOBS) --dist worksteal
 # Slow suites have targets of their own; each of their tests names its short form, which is in `test`.
 QUICK := not long and not pages and not guides and not slow
 FAST := tests/domain tests/golden tests/ledger/log/test_codec.py tests/ledger/books/test_postings.py tests/test_shape.py
 
 test: tools style  ## everything but the types, slow suites and properties in their short form
+	@$(RUN)/python -m compileall -q -j 0 $(OURS)
 	@$(SUITE) -m "$(QUICK)" --hypothesis-profile dev
 
 test-properties: tools $(VENV)/.dev  ## every property with all of its examples (in `test`: a fifth)

@@ -11,7 +11,8 @@ import itertools
 import os
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 from psycopg import sql
 
 from api.process.embedded_postgres import EmbeddedPostgres
+from cli.operating import kept_code
 from ledger import migrate
 from projections import tables
 from tests import examples
@@ -34,7 +36,7 @@ _numbers: Iterator[int] = itertools.count(1)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """What is imported and collected stays until the end: the collector never looks at it again.
 
     Ten thousand tests and what they import are millions of objects; passing over them again and
@@ -44,12 +46,29 @@ def pytest_collection() -> Generator[None, object, object]:
     """
     gc.disable()
     try:
-        return (yield)
+        with kept_code.kept():
+            _import_in_turn(session.config)
+            return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)
         gc.enable()
+
+
+def _import_in_turn(config: pytest.Config) -> None:
+    """Each worker imports all tests, and begins at a place of its own: what one has compiled, the
+    others find. In a fresh clone they would compile all of it beside each other.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is None or config.args != config.getini("testpaths"):
+        return
+    tests = Path(__file__).parent
+    files = sorted(tests.rglob("test_*.py"))
+    begin = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for file in files[begin:] + files[:begin]:
+        name = file.relative_to(tests.parent).with_suffix("")
+        with suppress(Exception, pytest.skip.Exception):  # collecting it says what is wrong
+            import_module(".".join(name.parts))
 
 
 class Databases(EmbeddedPostgres):

@@ -118,7 +118,9 @@ def test_a_room_books_its_own_facts_and_no_others(room: str) -> None:
     assert books.keys() <= set(FACTS.values())
 
 
-@pytest.mark.parametrize("kind", Reason.__subclasses__(), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", sorted(Reason.__subclasses__(), key=repr), ids=lambda kind: kind.__name__
+)
 def test_the_reasons_of_a_room_are_merged(kind: type[Reason]) -> None:
     home = {"domain.money"} | {f"domain.{room}.reasons" for room in ROOMS}
     assert kind.__module__ in home

@@ -47,7 +47,10 @@ TERMS_US = tuple(minutes * 60_000_000 for minutes in (40, 80, 120, 160))
 DAY_US = 24 * HOUR_US
 EMISSION = 10**12
 PROGRAM = (sys.executable, "-c", "import sys; from cli.main import main; sys.exit(main())")
-SECONDS_MAX = 60.0
+SECONDS_MAX = 180.0
+"""After so long something hangs: on a busy machine 4 s of processor took more than 60 s."""
+ASK_SECONDS = 0.2
+"""Between two questions whether a process is up: each takes time from what is starting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,7 @@ class Stand:
             process = self._running[name]
             assert process.poll() is None, f"{name} ended: {self.said(name)}"
             assert time.monotonic() < ends, f"{name} did not come up: {self.said(name)}"
-            time.sleep(0.02)
+            time.sleep(ASK_SECONDS)
 
     def _is_up(self, name: str) -> bool:
         if name == "server":
@@ -208,7 +211,7 @@ class Stand:
             for name, process in self._running.items():
                 assert process.poll() is None, f"{what}: {name} ended: {self.said(name)}"
             assert time.monotonic() < ends, f"{what}: {self.said('jobs')}{self.said('server')}"
-            time.sleep(0.05)
+            time.sleep(ASK_SECONDS)
 
 
 # --- founding ---------------------------------------------------------------------------------

@@ -58,11 +58,13 @@ def installed(group: str) -> Generator[Stand, None, None]:
                 made.stop()
 
 
+@pytest.mark.timeout(900)
 def test_a_kill_of_each_process_loses_nothing_that_was_acknowledged() -> None:
     with installed("each") as stand:
         kill_and_check(stand, "each", THREE, any_seed())
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.slow("::test_a_kill_of_each_process_loses_nothing_that_was_acknowledged")
 def test_nine_kills_lose_nothing_that_was_acknowledged() -> None:
     """With the three of `tests/node_reporter/executor/test_kill.py` they are twelve."""

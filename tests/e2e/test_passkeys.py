@@ -52,6 +52,10 @@ class Terminal:
         return str(self._page.evaluate(ASSERT.replace("0" * 64, challenge))) + "\n"
 
 
+@pytest.mark.guides(
+    "tests/api/authority/test_passkeys.py"
+    "::test_passkeys_enrol_vote_and_sign_acts_and_an_export_shows_it"
+)
 def test_a_browsers_passkey_enrols_and_votes_as_the_page_says(
     server: Server, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,15 +67,16 @@ class Scene:
             devnet.travel_to(Chain(devnet.w3).head().time_s + seconds)
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    scene = Scene(tmp_path)
+@pytest.fixture(scope="module")
+def minted(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """Deploying takes most of what a scene costs: it is done once, and each test has a copy."""
+    scene = Scene(tmp_path_factory.mktemp("minted"))
     with Devnet(scene.chain, clock=lambda: GENESIS_S) as devnet:
         chain, people = Chain(devnet.w3), wallets(devnet)
         tally = Tally(chain, deploy(devnet, chain, people))
         stage = Stage(devnet, chain, tally, people)
         stage.mint(1, sum(TOTALS.values()))
-        deployments.write(tmp_path / "deployment.json", tally.deployment)
+        deployments.write(scene.folder / "deployment.json", tally.deployment)
         scene.payout.write_bytes(
             manifest.encode(
                 Payout(
@@ -95,6 +97,12 @@ def scene(tmp_path: Path) -> Scene:
             )
         )
     return scene
+
+
+@pytest.fixture
+def scene(minted: Scene, tmp_path: Path) -> Scene:
+    shutil.copytree(minted.folder, tmp_path, dirs_exist_ok=True)
+    return Scene(tmp_path)
 
 
 def test_a_root_goes_from_the_file_to_a_paid_claim(scene: Scene) -> None:
