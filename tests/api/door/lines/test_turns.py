@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
+from contextlib import closing, suppress
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Principal
 from api.door.errors import Problem
 from api.door.lines import turns
-from api.door.lines.turns import CREDIT_S, YIELD_S, TooMany, Turn, Turns, Waiting, caller_of
+from api.door.lines.turns import CREDIT_S, DEBT_S, YIELD_S, TooMany, Turn, Turns, Waiting, caller_of
 
 
 class Hall:
@@ -164,6 +166,85 @@ def test_who_yields_begins_all_the_same_after_a_moment() -> None:
     hall.go(begins + 20)
     assert hall.work_of("heavy", 0, hall.now_s) == 8
     assert hall.begun[-1][0] - begins <= 0.5 + 4 * (0.5 + YIELD_S)
+
+
+def keep_asking(hall: Hall, name: str, cost_s: float) -> None:
+    """Fill its line."""
+    with suppress(TooMany):
+        while True:
+            hall.ask(name, cost_s)
+
+
+def test_who_asks_for_more_than_a_crowd_of_small_requests_takes_does_not_wait_for_it() -> None:
+    """Another had more in sum than one with 64 cheap requests, and waited 250 ms for each."""
+    hall = Hall(8, 4, 60)
+    waited: list[Turn] = []
+    began_s = hall.now_s
+    for number in range(200):
+        keep_asking(hall, "crowd", 0.02)
+        if number % 5 == 0:
+            waited.append(hall.ask("other", 0.1))
+        hall.go(began_s + (number + 1) * 0.01)
+    hall.go(hall.now_s + 5)
+    asked_s = [began_s + number * 0.05 for number in range(40)]
+    waits = [(one.began_s or math.inf) - at for one, at in zip(waited, asked_s, strict=True)]
+    assert max(waits) <= 0.1
+
+
+def test_callers_who_had_nearly_the_same_fill_all_places_at_once() -> None:
+    hall = Hall(8, 4, 60)
+    for number in range(8):
+        for _ in range(number):
+            hall.ask(f"caller {number}", 0.025)
+    hall.go(hall.now_s + 0.5)
+    at_once = [hall.ask(f"caller {number}", 0.5) for number in range(8)]
+    assert {turn.began_s for turn in at_once} == {hall.now_s}
+
+
+def test_of_two_who_want_all_the_one_with_the_short_line_has_more() -> None:
+    hall = Hall(1, 4, 60)
+    began_s = hall.now_s
+    for _ in range(1_000):
+        keep_asking(hall, "long", 0.01)
+        if hall.turns._caller("short", hall.now_s).line:
+            hall.go(hall.now_s + 0.01)
+        else:
+            hall.ask("short", 0.01)
+    of = [hall.work_of(name, began_s, hall.now_s) for name in ("short", "long")]
+    assert of[0] > 4 * of[1]
+    assert of[1] > sum(of) // 20, "and the other one is served still"
+
+
+def test_a_debt_is_bounded() -> None:
+    hall = Hall(8, 4, 60)
+    hall.ask("other", 100.0)
+    for _ in range(1_000):
+        keep_asking(hall, "long", 0.1)
+        hall.go(hall.now_s + 0.05)
+    long, other = (hall.turns._callers[name] for name in ("long", "other"))
+    assert long.had <= other.had + CREDIT_S + DEBT_S
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 5), st.booleans())))
+def test_the_least_come_first_whatever_was_put_in_and_taken_out(
+    steps: list[tuple[str, int, bool]],
+) -> None:
+    least, here = turns._Least(), dict[str, turns._Caller]()
+    known = {name: turns._Caller(name, 0.0) for name in "abcdef"}
+    for name, had, stays in steps:
+        known[name].had = had
+        here.pop(name, None)
+        if stays:
+            least.put(known[name])
+            here[name] = known[name]
+        else:
+            least.drop(known[name])
+        with closing(least.in_order()) as passed:
+            next(passed, None)
+        with closing(least.in_order()) as passed:
+            told = list(passed)
+        assert told == sorted(here.values(), key=lambda one: one.had)
+        assert least.first() is (told[0] if told else None)
 
 
 def test_a_line_is_bounded_and_says_when_to_come_back() -> None:
