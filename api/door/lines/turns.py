@@ -9,10 +9,10 @@ seconds of a place, and the one with the least is next. Work counts more, the lo
 it: who asks for all at once has a smaller share than who asks for one after the other, and none
 when nobody else is there to take it from it. Nobody saves up more than `CREDIT_S` by being away.
 
-Python runs one thread at a time, so that each request beside another makes both slower. So who had
-more than `NEAR_S` more than another that is about has one at work (another after `ABOUT_S`), and
-begins it when none of those is at work, or has waited until they caught up, at most `YIELD_S`.
-Those who had nearly the same do not wait for each other while there are places.
+Python runs one thread at a time, so that each request beside another makes both slower. So who
+had clearly more than another that is about has one at work (another after `ABOUT_S`), and begins it
+when none of those is at work, or has waited until they caught up, at most `YIELD_S`. Those who had
+nearly the same do not wait for each other while there are places.
 
 Who a caller is: an account with all its members and keys, a node, an executor; strangers by
 address; accounts that signed themselves up and were not looked at, by address too, for they cost
@@ -41,6 +41,8 @@ CREDIT_S = 0.25
 """How much less than the others somebody who was away is held to have had."""
 NEAR_S = 0.25
 """Who had so much more than another, or less, counts as its equal: neither waits for the other."""
+AHEAD_S = 0.1
+"""Who had so much more than those who are served has one at work."""
 DEBT_S = 2.0
 """How much more than the others a caller is held to have had at most."""
 TIMES_MAX = 8.0
@@ -221,8 +223,8 @@ class Turns:
         if caller.at_work >= self.each:
             return math.inf
         about = self._about.first()
-        least = math.inf if about is None else max(about.had, self._reached - CREDIT_S)
-        if caller.at_work and caller.had > least + NEAR_S:
+        least = math.inf if about is None else max(about.had, self._reached)
+        if caller.at_work and caller.had > least + AHEAD_S:
             # one of its own that does not end holds the others up shortly
             return max(0.0, caller.yields_from_s + ABOUT_S - now_s)
         working = min((one.had for one in self._working.values()), default=math.inf)

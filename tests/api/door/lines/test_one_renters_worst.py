@@ -113,6 +113,22 @@ def test_sixty_four_requests_of_one_renter_hold_four_places_and_nobody_else_wait
         assert int(each.headers["Retry-After"]) >= 1
 
 
+def test_a_key_is_looked_up_before_the_requests_of_its_caller_that_wait(
+    served: Served, stuck: Stuck
+) -> None:
+    scene, port = served
+    most = scene.service.settings.account_requests_at_once
+    with ThreadPoolExecutor(CONNECTIONS) as threads:
+        heavy = [threads.submit(asked, port, scene.renter) for _ in range(most + 5)]
+        until(lambda: stuck.begun == most and _waiting() == 5)
+        scene.service.keys_changed()
+        began = time.monotonic()
+        assert asked(port, scene.renter, "/v1/timers").status_code == 403
+        assert time.monotonic() - began < MEANWHILE_S
+        stuck.ends.set()
+        assert {each.result().status_code for each in heavy} == {200}
+
+
 def test_a_client_that_goes_away_leaves_its_place_in_the_line(served: Served, stuck: Stuck) -> None:
     scene, port = served
     most = scene.service.settings.account_requests_at_once

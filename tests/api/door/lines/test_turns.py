@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import math
 from contextlib import closing, suppress
 
 import pytest
@@ -123,10 +122,10 @@ def test_one_renter_with_sixty_four_requests_keeps_another_waiting_for_nothing()
 
 
 def test_beside_who_had_less_a_caller_has_one_at_work_and_begins_it_when_they_are_done() -> None:
-    hall = Hall(8, 4, 60)
+    hall = Hall(8, 4, 100)
     hall.ask("light", 0.1)
     hall.go(hall.now_s + 1.5)
-    for _ in range(60):
+    for _ in range(100):
         hall.ask("heavy", 0.05)
     hall.go(hall.now_s + 0.5)
     hall.ask("light", 0.1)
@@ -136,7 +135,7 @@ def test_beside_who_had_less_a_caller_has_one_at_work_and_begins_it_when_they_ar
     hall.go(began_s + 0.8)
     assert len([turn for _, _, turn in hall.running if turn.caller.name == "heavy"]) == 1
     assert 10 <= hall.work_of("heavy", began_s, hall.now_s) <= 15, "one after the other"
-    hall.go(began_s + 1.5)
+    hall.go(began_s + 3)
     assert hall.turns.in_line == 0, "and alone again as many as it may"
 
 
@@ -175,29 +174,14 @@ def keep_asking(hall: Hall, name: str, cost_s: float) -> None:
             hall.ask(name, cost_s)
 
 
-def test_who_asks_for_more_than_a_crowd_of_small_requests_takes_does_not_wait_for_it() -> None:
-    """Another had more in sum than one with 64 cheap requests, and waited 250 ms for each."""
-    hall = Hall(8, 4, 60)
-    waited: list[Turn] = []
-    began_s = hall.now_s
-    for number in range(200):
-        keep_asking(hall, "crowd", 0.02)
-        if number % 5 == 0:
-            waited.append(hall.ask("other", 0.1))
-        hall.go(began_s + (number + 1) * 0.01)
-    hall.go(hall.now_s + 5)
-    asked_s = [began_s + number * 0.05 for number in range(40)]
-    waits = [(one.began_s or math.inf) - at for one, at in zip(waited, asked_s, strict=True)]
-    assert max(waits) <= 0.1
-
-
 def test_callers_who_had_nearly_the_same_fill_all_places_at_once() -> None:
     hall = Hall(8, 4, 60)
-    for number in range(8):
+    hall.ask("longest", 60.0)
+    for number in range(7):
         for _ in range(number):
             hall.ask(f"caller {number}", 0.025)
-    hall.go(hall.now_s + 0.5)
-    at_once = [hall.ask(f"caller {number}", 0.5) for number in range(8)]
+    hall.go(hall.now_s + 2)
+    at_once = [hall.ask(f"caller {number}", 0.5) for number in range(7)]
     assert {turn.began_s for turn in at_once} == {hall.now_s}
 
 
