@@ -172,7 +172,10 @@ async def _admit(request: Request, body: bytes, operation: Operation, principal:
     if unverified.is_asked(operation, principal):
         named, own = request.path_params.get("account_id"), principal.account_id
         await run_in_threadpool(unverified.require, service, operation, own, named)
-    _read_form(request, operation, body)
+    if len(body) > BODY_HELD_BYTES:  # tens of milliseconds, in which others go on
+        await run_in_threadpool(_read_form, request, operation, body)
+    else:
+        _read_form(request, operation, body)
     key = key_of(request.headers) if operation.records else None
     return Call(
         service=service,

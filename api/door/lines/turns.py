@@ -59,6 +59,8 @@ WAIT_SECONDS_MAX = 10.0
 FULL_SECONDS = 1.0
 """After which it is said that a line is full."""
 CALLERS_MAX = 10_000
+OUTDATED_MAX = 1_000
+"""What an order of callers holds beside those who are there."""
 
 
 class TooMany(Exception):
@@ -110,6 +112,9 @@ class _Least:
         """It is here, with what it has had by now."""
         self._places[caller.name] = place = next(self._number)
         heapq.heappush(self._heap, (caller.had, place, caller))
+        if len(self._heap) > 2 * len(self._places) + OUTDATED_MAX:
+            self._heap = [one for one in self._heap if self._is_here(one)]
+            heapq.heapify(self._heap)
 
     def drop(self, caller: _Caller) -> None:
         self._places.pop(caller.name, None)
@@ -165,7 +170,7 @@ class Turns:
         now_s = self._now_s()
         caller = self._caller(name, now_s)
         if len(caller.line) >= self.waiting:
-            ahead_s = len(caller.line) * caller.usual_s / self.each
+            ahead_s = len(caller.line) * caller.usual_s / max(1, caller.at_work)  # as it goes now
             raise TooMany(max(1, -int(-ahead_s // 1)))
         if caller.is_idle:
             caller.had = max(caller.had, self._reached - CREDIT_S)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import httpx2 as httpx
 import pytest
 
-from api.door import auth
+from api.door import auth, door
 from api.door.lines import entrance
 from api.telemetry.metrics import TURNS_WAITING
 from projections.lease import leases as lease_rows
@@ -230,6 +230,30 @@ def test_long_bodies_of_strangers_that_never_end_delay_no_account_behind_their_a
         )
         assert answer.status_code in (400, 422)
         assert time.monotonic() - began < MEANWHILE_S
+
+
+def test_a_long_body_is_read_beside_the_requests_of_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop stood still for up to 35 ms while it read a MiB."""
+    scene, port = served
+    parse, begun, ends = door.parse, threading.Event(), threading.Event()
+
+    def slowly(raw: bytes) -> Any:
+        begun.set()
+        ends.wait(10)
+        return parse(raw)
+
+    monkeypatch.setattr(door, "parse", slowly)
+    with ThreadPoolExecutor(1) as threads:
+        address, body = f"http://127.0.0.1:{port}/v1/jobs", {"name": "a" * 50_000}
+        headers = scene.renter.headers
+        long = threads.submit(httpx.post, address, json=body, headers=headers, timeout=60)
+        assert begun.wait(10)
+        assert asked(port, scene.rival).status_code == 200
+        assert not long.done()
+        ends.set()
+        assert long.result().status_code in (400, 422)
 
 
 def test_a_long_body_that_gets_no_place_is_told_when_to_come_again(

@@ -261,11 +261,14 @@ def test_who_leaves_the_line_is_never_begun() -> None:
 
 def test_the_memory_of_callers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "CALLERS_MAX", 20)
+    monkeypatch.setattr(turns, "OUTDATED_MAX", 20)
     hall = Hall(4, 4, 10)
+    hall.ask("longest", 1_000.0)
     for number in range(200):
         hall.ask(f"caller {number}", 1.0)
         hall.go(hall.now_s + 0.5)
     assert len(hall.turns._callers) <= 20
+    assert len(hall.turns._about._heap) <= 3 * 20
 
 
 def test_whose_line_a_request_stands_in() -> None:
