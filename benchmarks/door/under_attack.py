@@ -75,7 +75,9 @@ def run(
     """Latencies (ms) of the harmless renter, quiet and under each attack, by default under all and
     `empty`; and how many cores the server had meanwhile. `seconds`: of each instead of the size's.
     """
-    numbers = SIZES[size]._replace(**({} if seconds is None else {"seconds": seconds}))
+    numbers = SIZES[size]
+    if seconds is not None:
+        numbers = numbers._replace(seconds=seconds)
     with workplace(server) as (folder, made):
         uri = made.create_database("under_attack")
         migrate.migrate(uri)

@@ -10,9 +10,10 @@ it: who asks for all at once has a smaller share than who asks for one after the
 when nobody else is there to take it from it. Nobody saves up more than `CREDIT_S` by being away.
 
 Python runs one thread at a time, so that each request beside another makes both slower. So who
-had clearly more than another that is about has one at work (another after `ABOUT_S`), and begins it
-when none of those is at work, or has waited until they caught up, at most `YIELD_S`. Those who had
-nearly the same do not wait for each other while there are places.
+had clearly more than another that is about has fewer at work, the longer its line is: down to one
+(another after `ABOUT_S`), which begins when none of those is at work, or has waited until they
+caught up, at most `YIELD_S`. Whose line is short does not wait for others while there are places,
+however little they ask for: what it takes, they do not want.
 
 Who a caller is: an account with all its members and keys, a node, an executor; strangers by
 address; accounts that signed themselves up and were not looked at, by address too, for they cost
@@ -42,7 +43,7 @@ CREDIT_S = 0.25
 NEAR_S = 0.25
 """Who had so much more than another, or less, counts as its equal: neither waits for the other."""
 AHEAD_S = 0.1
-"""Who had so much more than those who are served has one at work."""
+"""Who had so much more than those who are served has fewer at work."""
 DEBT_S = 2.0
 """How much more than the others a caller is held to have had at most."""
 TIMES_MAX = 8.0
@@ -227,23 +228,29 @@ class Turns:
         """Seconds until its next turn may begin; infinite: until one of its own has ended."""
         if caller.at_work >= self.each:
             return math.inf
+        beside = max(1, int(self.each / self._times(caller)))
         about = self._about.first()
         least = math.inf if about is None else max(about.had, self._reached)
-        if caller.at_work and caller.had > least + AHEAD_S:
+        if caller.at_work >= beside and caller.had > least + AHEAD_S:
             # one of its own that does not end holds the others up shortly
             return max(0.0, caller.yields_from_s + ABOUT_S - now_s)
         working = min((one.had for one in self._working.values()), default=math.inf)
-        yields_s = min(YIELD_S, caller.had - working - NEAR_S)
+        yields_s = min(YIELD_S, caller.had - working - NEAR_S) if beside == 1 else 0.0
         return max(0.0, caller.yields_from_s + yields_s - now_s) if yields_s > 0 else 0.0
+
+    def _times(self, caller: _Caller) -> float:
+        """How many times the work of its next turn counts."""
+        return min(TIMES_MAX, 1 + (len(caller.line) - 1) / self.each)
 
     def _begin(self, caller: _Caller, now_s: float) -> None:
         served = [one.had for one in (caller, *self._working.values())]
         first = self._lines.first()
         self._reached = max(self._reached, min(served + ([] if first is None else [first.had])))
+        times = self._times(caller)
         turn = caller.line.popleft()
         self.in_line -= 1
         turn.began_s, turn.foreseen_s = now_s, max(COST_MIN_S, caller.usual_s)
-        turn.times = min(TIMES_MAX, 1 + len(caller.line) / self.each)
+        turn.times = times
         caller.yields_from_s = now_s
         caller.at_work += 1
         self.at_work += 1
