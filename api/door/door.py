@@ -29,7 +29,7 @@ from api.door.http_bounds import BODY_HELD_BYTES
 from api.door.idempotency import key_of
 from api.door.limits import Buckets, bucket_of
 from api.door.lines import entrance
-from api.door.lines.turns import Waiting, caller_of, keys_at, stranger_at
+from api.door.lines.turns import Waiting, caller_of, keys_of, stranger_at
 from api.door.models import LIST_MAX
 from api.door.operation import Operation
 from api.process.service import Service
@@ -172,7 +172,10 @@ async def _admit(request: Request, body: bytes, operation: Operation, principal:
     if unverified.is_asked(operation, principal):
         named, own = request.path_params.get("account_id"), principal.account_id
         await run_in_threadpool(unverified.require, service, operation, own, named)
-    _read_form(request, operation, body)
+    if len(body) > BODY_HELD_BYTES:  # tens of milliseconds, in which others go on
+        await run_in_threadpool(_read_form, request, operation, body)
+    else:
+        _read_form(request, operation, body)
     key = key_of(request.headers) if operation.records else None
     return Call(
         service=service,
@@ -187,16 +190,16 @@ async def _admit(request: Request, body: bytes, operation: Operation, principal:
 
 
 async def _principal(request: Request, authenticator: Authenticator, turns: Waiting) -> Principal:
-    """Who has the key. It is looked up in the line of its last caller, and one that was never good
-    in a line for the keys of its address: who guesses keys delays nobody elsewhere, and who asks
-    without one delays no look-up.
+    """Who has the key. It is looked up in a line for the keys of its last caller, whose requests
+    wait in another, and one that was never good in a line for the keys of its address: who guesses
+    keys delays nobody elsewhere, and who asks without one delays no look-up.
     """
     header = request.headers.get("authorization")
     known = authenticator.remembered(header)
     if known is not None:
         return known
     entrance.leave(request.scope)
-    line = authenticator.caller(header) or keys_at(_address(request))
+    line = keys_of(authenticator.caller(header) or stranger_at(_address(request)))
     async with turns.turn(line, request.receive):
         known = authenticator.remembered(header)  # who went before may have asked for it
         if known is not None:

@@ -3,6 +3,7 @@
     python -m benchmarks.door.under_attack            full: a minute an attack
     python -m benchmarks.door.under_attack --short    seconds an attack
     python -m benchmarks.door.under_attack --tiny     whether it runs at all
+    python -m benchmarks.door.under_attack --attacks reads,closes --seconds 20      these, so long
 
 One server as `tallystick serve` starts it, with the limits that it has when no setting is given; a
 fleet of 200 nodes. A renter who does no harm asks at a steady rate, whether or not the last answer
@@ -11,11 +12,12 @@ time it opens a lease and closes it. In one run: nothing beside it, each attack,
 figure is the 99th percentile of what the renter waits, as a multiple of the quiet one (the greater
 of both). The attackers call from another address than the renter, as they would, and run on the
 same cores; what their own work takes of them is told by `empty`, in which they send as much to a
-port where nothing but an accept loop answers.
+port where nothing but an accept loop answers. Renter, attacker and server are three processes.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -24,16 +26,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from api.process.service import Service
 from api.settings import Settings
+from benchmarks import cpu
 from benchmarks.fleet.lease_open import PRICE, found
 from benchmarks.log.ingest import free_port, wait_for
-from benchmarks.size import Size, size_asked
+from benchmarks.size import Size, size_options
 from benchmarks.workplace import Server, workplace
 from ledger import migrate
 
@@ -62,9 +65,19 @@ SIZES = {
 # --- the figures -----------------------------------------------------------------------------
 
 
-def run(size: Size, server: Server | None = None) -> dict[str, Any]:
-    """Latencies (ms) of the harmless renter, quiet and under each attack."""
+def run(
+    size: Size,
+    server: Server | None = None,
+    *,
+    attacks: Sequence[str] | None = None,
+    seconds: float | None = None,
+) -> dict[str, Any]:
+    """Latencies (ms) of the harmless renter, quiet and under each attack, by default under all and
+    `empty`; and how many cores the server had meanwhile. `seconds`: of each instead of the size's.
+    """
     numbers = SIZES[size]
+    if seconds is not None:
+        numbers = numbers._replace(seconds=seconds)
     with workplace(server) as (folder, made):
         uri = made.create_database("under_attack")
         migrate.migrate(uri)
@@ -76,8 +89,8 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
             wait_for(port)
             _measure(port, secrets, min(2.0, numbers.seconds), numbers.rate, None)  # views are made
             rows = [
-                {"attack": name, **_measure(port, secrets, numbers.seconds, numbers.rate, name)}
-                for name in (None, "empty", *ATTACKS, None)
+                _row(process.pid, port, secrets, numbers, name)
+                for name in (None, *(attacks or ("empty", *ATTACKS)), None)
             ]
         finally:
             process.send_signal(signal.SIGINT)
@@ -104,6 +117,15 @@ def _serve(folder: Path, uri: str, port: int) -> subprocess.Popen[bytes]:
     tallystick = Path(sys.executable).with_name("tallystick")
     with (folder / "server.log").open("ab") as log:
         return subprocess.Popen([tallystick, "serve"], env=environment, stdout=log, stderr=log)
+
+
+def _row(
+    pid: int, port: int, secrets: list[str], numbers: Numbers, attack: str | None
+) -> dict[str, Any]:
+    before, began = cpu.of_process(pid), time.perf_counter()
+    told = _measure(port, secrets, numbers.seconds, numbers.rate, attack)
+    cores = (cpu.of_process(pid) - before) / (time.perf_counter() - began)
+    return {"attack": attack, **told, "server_cores": round(cores, 2)}
 
 
 def _measure(
@@ -319,6 +341,22 @@ async def _attack(name: str) -> None:
     print(json.dumps(who.answers), flush=True)
 
 
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    size_options(parser)
+    known = ", ".join(("empty", *ATTACKS))
+    parser.add_argument("--attacks", type=_named, help=f"some of {known}; default: all")
+    parser.add_argument("--seconds", type=float, help="an attack; default: as the size says")
+    return parser
+
+
+def _named(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := {*names} - {"empty", *ATTACKS}:
+        raise argparse.ArgumentTypeError(f"no such attack: {min(unknown)}")
+    return names
+
+
 # --- telling -----------------------------------------------------------------------------------
 
 
@@ -334,7 +372,8 @@ def _rows(result: dict[str, Any]) -> Iterator[str]:
         yield (
             f"{row['attack'] or 'quiet':<10} p99 {row['p99_ms']:>8} ms, {row['of_quiet']:>5} x;"
             f" p50 {row['p50_ms']} ms, max {row['max_ms']} ms; {row['failed']} of {row['asked']}"
-            f" not answered {row['first_failure']}; attacker {row.get('attacker', {})}"
+            f" not answered {row['first_failure']}; attacker {row.get('attacker', {})};"
+            f" server {row['server_cores']} cores"
         )
 
 
@@ -342,4 +381,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--attack"]:
         asyncio.run(_attack(sys.argv[2]))
     else:
-        print(table(run(size_asked(__doc__))))
+        asked = _options().parse_args()
+        print(table(run(asked.size, attacks=asked.attacks, seconds=asked.seconds)))

@@ -5,24 +5,32 @@
 
 Callers share a process as flows share a line (start-time fair queueing, Goyal, Vin and Cheng 1996,
 with `at_once` places as in Jin, Chase and Kaur 2004): `had` is the work that a caller was given, in
-seconds of a place, and the one with the least is next. Nobody saves up more than `CREDIT_S` by
-being away. Beside callers who had less and are about, a caller has one at work (another after
-`ABOUT_S`), and begins it when none of theirs is at work, or after `YIELD_S`: Python runs one thread
-at a time, so that each request beside another makes both slower.
+seconds of a place, and the one with the least is next. Work counts more, the longer the line behind
+it: who asks for all at once has a smaller share than who asks for one after the other, and none
+when nobody else is there to take it from it. Nobody saves up more than `CREDIT_S` by being away.
+
+Python runs one thread at a time, so that each request beside another makes both slower. So who
+had clearly more than another that is about has fewer at work, the longer its line is: down to one
+(another after `ABOUT_S`), which begins when none of those is at work, or has waited until they
+caught up, at most `YIELD_S`. Whose line is short does not wait for others while there are places,
+however little they ask for: what it takes, they do not want.
 
 Who a caller is: an account with all its members and keys, a node, an executor; strangers by
-address, and the keys of an address that were never good, to be looked up, in a line of their own;
-accounts that signed themselves up and were not looked at, by address too, for they cost nothing.
+address; accounts that signed themselves up and were not looked at, by address too, for they cost
+nothing. Keys are looked up in lines of their own: of whose they were, and those of an address that
+were never good.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+import itertools
 import math
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +40,14 @@ from api.telemetry import metrics
 
 CREDIT_S = 0.25
 """How much less than the others somebody who was away is held to have had."""
+NEAR_S = 0.25
+"""Who had so much more than another, or less, counts as its equal: neither waits for the other."""
+AHEAD_S = 0.1
+"""Who had so much more than those who are served has fewer at work."""
+DEBT_S = 2.0
+"""How much more than the others a caller is held to have had at most."""
+TIMES_MAX = 8.0
+"""What work counts at most: 1 without a line behind it, 1 more for every `each` that wait."""
 YIELD_S = 0.25
 ABOUT_S = 1.0
 """So long after its last request a caller is still about."""
@@ -44,6 +60,8 @@ WAIT_SECONDS_MAX = 10.0
 FULL_SECONDS = 1.0
 """After which it is said that a line is full."""
 CALLERS_MAX = 10_000
+OUTDATED_MAX = 1_000
+"""What an order of callers holds beside those who are there."""
 
 
 class TooMany(Exception):
@@ -64,6 +82,8 @@ class Turn:
     began_s: float | None = None
     more_s: float = 0.0
     """What it costs beside its time at work."""
+    times: float = 1.0
+    """How many times its work counts: more, the longer the line behind it was."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,6 +101,49 @@ class _Caller:
         return not self.at_work and not self.line
 
 
+class _Least:
+    """Callers, the one who had least first; of equals who came first. A step of n takes log n."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, _Caller]] = []
+        self._places: dict[str, int] = {}
+        self._number = itertools.count()
+
+    def put(self, caller: _Caller) -> None:
+        """It is here, with what it has had by now."""
+        self._places[caller.name] = place = next(self._number)
+        heapq.heappush(self._heap, (caller.had, place, caller))
+        if len(self._heap) > 2 * len(self._places) + OUTDATED_MAX:
+            self._heap = [one for one in self._heap if self._is_here(one)]
+            heapq.heapify(self._heap)
+
+    def drop(self, caller: _Caller) -> None:
+        self._places.pop(caller.name, None)
+
+    def __contains__(self, caller: _Caller) -> bool:
+        return caller.name in self._places
+
+    def first(self) -> _Caller | None:
+        """Who had least."""
+        while self._heap and not self._is_here(self._heap[0]):
+            heapq.heappop(self._heap)
+        return self._heap[0][2] if self._heap else None
+
+    def in_order(self) -> Generator[_Caller, None, None]:
+        """One after the other, as far as it is asked for. Close it."""
+        passed = []
+        try:
+            while self.first() is not None:
+                passed.append(heapq.heappop(self._heap))
+                yield passed[-1][2]
+        finally:
+            for one in filter(self._is_here, passed):
+                heapq.heappush(self._heap, one)
+
+    def _is_here(self, one: tuple[float, int, _Caller]) -> bool:
+        return self._places.get(one[2].name) == one[1]
+
+
 class Turns:
     """The requests of one process; no clock, thread or event loop of its own.
 
@@ -95,9 +158,10 @@ class Turns:
         self.at_work = self.in_line = 0
         self._now_s = now_s
         self._callers: dict[str, _Caller] = {}
-        self._lines: dict[str, _Caller] = {}
-        self._about: dict[str, _Caller] = {}
-        """Who is at work, or was within the last `ABOUT_S`."""
+        self._lines, self._about = _Least(), _Least()
+        self._working: dict[str, _Caller] = {}
+        self._gone: deque[tuple[float, _Caller]] = deque()
+        """Who ended its last request, and when: for `ABOUT_S` it is about."""
         self._reached = 0.0
         """What those who are served now have had: where a caller who comes back goes on."""
         self._idle_from_s = now_s()
@@ -107,15 +171,15 @@ class Turns:
         now_s = self._now_s()
         caller = self._caller(name, now_s)
         if len(caller.line) >= self.waiting:
-            ahead_s = len(caller.line) * caller.usual_s / self.each
+            ahead_s = len(caller.line) * caller.usual_s / max(1, caller.at_work)  # as it goes now
             raise TooMany(max(1, -int(-ahead_s // 1)))
         if caller.is_idle:
             caller.had = max(caller.had, self._reached - CREDIT_S)
-        if not caller.line:
-            caller.yields_from_s = now_s
         turn = Turn(caller, begin, more_s=more_s)
         caller.line.append(turn)
-        self._lines[name] = caller
+        if len(caller.line) == 1:
+            caller.yields_from_s = now_s
+            self._lines.put(caller)
         self.in_line += 1
         self.look()
         return turn
@@ -128,15 +192,18 @@ class Turns:
                 caller.line.remove(turn)
                 self.in_line -= 1
             if not caller.line:
-                self._lines.pop(caller.name, None)
+                self._lines.drop(caller)
         elif turn.foreseen_s:
             cost_s = max(COST_MIN_S, now_s - turn.began_s + turn.more_s)
-            caller.had += cost_s - turn.foreseen_s
             caller.usual_s += (cost_s - caller.usual_s) / 8
-            turn.foreseen_s = 0.0
             caller.at_work -= 1
             self.at_work -= 1
             caller.ended_s = now_s
+            self._charge(caller, (cost_s - turn.foreseen_s) * turn.times)
+            turn.foreseen_s = 0.0
+            if not caller.at_work:
+                del self._working[caller.name]
+                self._gone.append((now_s, caller))
             if not self.at_work:
                 self._idle_from_s = now_s
         self.look()
@@ -144,53 +211,66 @@ class Turns:
     def look(self) -> float | None:
         """Begin what may begin. In how many seconds to look again, where nothing else will."""
         now_s = self._now_s()
-        for name, one in list(self._about.items()):
-            if not one.at_work and one.ended_s + ABOUT_S <= now_s:
-                del self._about[name]
+        self._forget_gone(now_s)
         while self.at_work < self.at_once:
-            left_s: float | None = None
-            least = min((one.had for one in self._about.values()), default=math.inf)
-            working = min(
-                (one.had for one in self._about.values() if one.at_work), default=math.inf
-            )
-            for caller in sorted(self._lines.values(), key=_had):  # of equals who came first
-                wait_s = self._must_wait_s(caller, now_s, least, working)
-                if wait_s == 0:
-                    self._begin(caller, now_s)
-                    break
-                if wait_s is not None:
-                    left_s = wait_s if left_s is None else min(left_s, wait_s)
-            else:
-                return left_s
+            waits = [math.inf]
+            with closing(self._lines.in_order()) as in_order:
+                for caller in in_order:
+                    waits.append(self._must_wait_s(caller, now_s))
+                    if waits[-1] <= 0:
+                        self._begin(caller, now_s)
+                        break
+                else:
+                    return None if min(waits) == math.inf else min(waits)
         return None
 
-    def _must_wait_s(
-        self, caller: _Caller, now_s: float, least: float, working: float
-    ) -> float | None:
-        """Seconds until its next turn may begin; None: until one of its own has ended. `least`,
-        `working`: the least that a caller had who is about, and who is at work.
-        """
+    def _must_wait_s(self, caller: _Caller, now_s: float) -> float:
+        """Seconds until its next turn may begin; infinite: until one of its own has ended."""
         if caller.at_work >= self.each:
-            return None
-        if (
-            least < caller.had and caller.at_work
-        ):  # one of its own that does not end holds the others up shortly
+            return math.inf
+        beside = max(1, int(self.each / self._times(caller)))
+        about = self._about.first()
+        least = math.inf if about is None else max(about.had, self._reached)
+        if caller.at_work >= beside and caller.had > least + AHEAD_S:
+            # one of its own that does not end holds the others up shortly
             return max(0.0, caller.yields_from_s + ABOUT_S - now_s)
-        return max(0.0, caller.yields_from_s + YIELD_S - now_s) if working < caller.had else 0.0
+        working = min((one.had for one in self._working.values()), default=math.inf)
+        yields_s = min(YIELD_S, caller.had - working - NEAR_S) if beside == 1 else 0.0
+        return max(0.0, caller.yields_from_s + yields_s - now_s) if yields_s > 0 else 0.0
+
+    def _times(self, caller: _Caller) -> float:
+        """How many times the work of its next turn counts."""
+        return min(TIMES_MAX, 1 + (len(caller.line) - 1) / self.each)
 
     def _begin(self, caller: _Caller, now_s: float) -> None:
+        served = [one.had for one in (caller, *self._working.values())]
+        first = self._lines.first()
+        self._reached = max(self._reached, min(served + ([] if first is None else [first.had])))
+        times = self._times(caller)
         turn = caller.line.popleft()
-        if not caller.line:
-            del self._lines[caller.name]
         self.in_line -= 1
-        self._reached = max(self._reached, caller.had)
         turn.began_s, turn.foreseen_s = now_s, max(COST_MIN_S, caller.usual_s)
+        turn.times = times
         caller.yields_from_s = now_s
-        caller.had += turn.foreseen_s
         caller.at_work += 1
         self.at_work += 1
-        self._about[caller.name] = caller
+        self._working[caller.name] = caller
+        if not caller.line:
+            self._lines.drop(caller)
+        self._charge(caller, turn.foreseen_s * turn.times)
         turn.begin()
+
+    def _charge(self, caller: _Caller, work_s: float) -> None:
+        caller.had = min(caller.had + work_s, max(caller.had, self._reached + DEBT_S))
+        self._about.put(caller)
+        if caller in self._lines:
+            self._lines.put(caller)
+
+    def _forget_gone(self, now_s: float) -> None:
+        while self._gone and self._gone[0][0] + ABOUT_S <= now_s:
+            ended_s, caller = self._gone.popleft()
+            if not caller.at_work and caller.ended_s == ended_s:
+                self._about.drop(caller)
 
     def _caller(self, name: str, now_s: float) -> _Caller:
         """Time in which nothing was at work makes all debts smaller."""
@@ -212,10 +292,6 @@ class Turns:
         self._callers = busy | owing if len(owing) < CALLERS_MAX // 2 else busy
 
 
-def _had(caller: _Caller) -> float:
-    return caller.had
-
-
 def caller_of(principal: Principal, address: str) -> str:
     """Whose line a request stands in."""
     if principal.kind == PUBLIC or principal.is_unverified:
@@ -223,9 +299,9 @@ def caller_of(principal: Principal, address: str) -> str:
     return principal.caller
 
 
-def keys_at(address: str) -> str:
-    """The line in which keys of an address that were never good here are looked up."""
-    return f"key-at/{address}"
+def keys_of(caller: str) -> str:
+    """The line in which keys are looked up: of a caller, or those never good here of an address."""
+    return f"{caller}/keys"
 
 
 def stranger_at(address: str) -> str:

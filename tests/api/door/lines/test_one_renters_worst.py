@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import httpx2 as httpx
 import pytest
 
-from api.door import auth
+from api.door import auth, door
 from api.door.lines import entrance
 from api.telemetry.metrics import TURNS_WAITING
 from projections.lease import leases as lease_rows
@@ -111,6 +111,22 @@ def test_sixty_four_requests_of_one_renter_hold_four_places_and_nobody_else_wait
     for each in full:
         assert each.json()["retryable"]
         assert int(each.headers["Retry-After"]) >= 1
+
+
+def test_a_key_is_looked_up_before_the_requests_of_its_caller_that_wait(
+    served: Served, stuck: Stuck
+) -> None:
+    scene, port = served
+    most = scene.service.settings.account_requests_at_once
+    with ThreadPoolExecutor(CONNECTIONS) as threads:
+        heavy = [threads.submit(asked, port, scene.renter) for _ in range(most + 5)]
+        until(lambda: stuck.begun == most and _waiting() == 5)
+        scene.service.keys_changed()
+        began = time.monotonic()
+        assert asked(port, scene.renter, "/v1/timers").status_code == 403
+        assert time.monotonic() - began < MEANWHILE_S
+        stuck.ends.set()
+        assert {each.result().status_code for each in heavy} == {200}
 
 
 def test_a_client_that_goes_away_leaves_its_place_in_the_line(served: Served, stuck: Stuck) -> None:
@@ -214,6 +230,30 @@ def test_long_bodies_of_strangers_that_never_end_delay_no_account_behind_their_a
         )
         assert answer.status_code in (400, 422)
         assert time.monotonic() - began < MEANWHILE_S
+
+
+def test_a_long_body_is_read_beside_the_requests_of_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop stood still for up to 35 ms while it read a MiB."""
+    scene, port = served
+    parse, begun, ends = door.parse, threading.Event(), threading.Event()
+
+    def slowly(raw: bytes) -> Any:
+        begun.set()
+        ends.wait(10)
+        return parse(raw)
+
+    monkeypatch.setattr(door, "parse", slowly)
+    with ThreadPoolExecutor(1) as threads:
+        address, body = f"http://127.0.0.1:{port}/v1/jobs", {"name": "a" * 50_000}
+        headers = scene.renter.headers
+        long = threads.submit(httpx.post, address, json=body, headers=headers, timeout=60)
+        assert begun.wait(10)
+        assert asked(port, scene.rival).status_code == 200
+        assert not long.done()
+        ends.set()
+        assert long.result().status_code in (400, 422)
 
 
 def test_a_long_body_that_gets_no_place_is_told_when_to_come_again(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from contextlib import closing, suppress
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Principal
 from api.door.errors import Problem
 from api.door.lines import turns
-from api.door.lines.turns import CREDIT_S, YIELD_S, TooMany, Turn, Turns, Waiting, caller_of
+from api.door.lines.turns import CREDIT_S, DEBT_S, YIELD_S, TooMany, Turn, Turns, Waiting, caller_of
 
 
 class Hall:
@@ -121,10 +122,10 @@ def test_one_renter_with_sixty_four_requests_keeps_another_waiting_for_nothing()
 
 
 def test_beside_who_had_less_a_caller_has_one_at_work_and_begins_it_when_they_are_done() -> None:
-    hall = Hall(8, 4, 60)
+    hall = Hall(8, 4, 100)
     hall.ask("light", 0.1)
     hall.go(hall.now_s + 1.5)
-    for _ in range(60):
+    for _ in range(100):
         hall.ask("heavy", 0.05)
     hall.go(hall.now_s + 0.5)
     hall.ask("light", 0.1)
@@ -134,7 +135,7 @@ def test_beside_who_had_less_a_caller_has_one_at_work_and_begins_it_when_they_ar
     hall.go(began_s + 0.8)
     assert len([turn for _, _, turn in hall.running if turn.caller.name == "heavy"]) == 1
     assert 10 <= hall.work_of("heavy", began_s, hall.now_s) <= 15, "one after the other"
-    hall.go(began_s + 1.5)
+    hall.go(began_s + 3)
     assert hall.turns.in_line == 0, "and alone again as many as it may"
 
 
@@ -164,6 +165,70 @@ def test_who_yields_begins_all_the_same_after_a_moment() -> None:
     hall.go(begins + 20)
     assert hall.work_of("heavy", 0, hall.now_s) == 8
     assert hall.begun[-1][0] - begins <= 0.5 + 4 * (0.5 + YIELD_S)
+
+
+def keep_asking(hall: Hall, name: str, cost_s: float) -> None:
+    """Fill its line."""
+    with suppress(TooMany):
+        while True:
+            hall.ask(name, cost_s)
+
+
+def test_callers_who_had_nearly_the_same_fill_all_places_at_once() -> None:
+    hall = Hall(8, 4, 60)
+    hall.ask("longest", 60.0)
+    for number in range(7):
+        for _ in range(number):
+            hall.ask(f"caller {number}", 0.025)
+    hall.go(hall.now_s + 2)
+    at_once = [hall.ask(f"caller {number}", 0.5) for number in range(7)]
+    assert {turn.began_s for turn in at_once} == {hall.now_s}
+
+
+def test_of_two_who_want_all_the_one_with_the_short_line_has_more() -> None:
+    hall = Hall(1, 4, 60)
+    began_s = hall.now_s
+    for _ in range(1_000):
+        keep_asking(hall, "long", 0.01)
+        if hall.turns._caller("short", hall.now_s).line:
+            hall.go(hall.now_s + 0.01)
+        else:
+            hall.ask("short", 0.01)
+    of = [hall.work_of(name, began_s, hall.now_s) for name in ("short", "long")]
+    assert of[0] > 4 * of[1]
+    assert of[1] > sum(of) // 20, "and the other one is served still"
+
+
+def test_a_debt_is_bounded() -> None:
+    hall = Hall(8, 4, 60)
+    hall.ask("other", 100.0)
+    for _ in range(1_000):
+        keep_asking(hall, "long", 0.1)
+        hall.go(hall.now_s + 0.05)
+    long, other = (hall.turns._callers[name] for name in ("long", "other"))
+    assert long.had <= other.had + CREDIT_S + DEBT_S
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 5), st.booleans())))
+def test_the_least_come_first_whatever_was_put_in_and_taken_out(
+    steps: list[tuple[str, int, bool]],
+) -> None:
+    least, here = turns._Least(), dict[str, turns._Caller]()
+    known = {name: turns._Caller(name, 0.0) for name in "abcdef"}
+    for name, had, stays in steps:
+        known[name].had = had
+        here.pop(name, None)
+        if stays:
+            least.put(known[name])
+            here[name] = known[name]
+        else:
+            least.drop(known[name])
+        with closing(least.in_order()) as passed:
+            next(passed, None)
+        with closing(least.in_order()) as passed:
+            told = list(passed)
+        assert told == sorted(here.values(), key=lambda one: one.had)
+        assert least.first() is (told[0] if told else None)
 
 
 def test_a_line_is_bounded_and_says_when_to_come_back() -> None:
@@ -196,11 +261,14 @@ def test_who_leaves_the_line_is_never_begun() -> None:
 
 def test_the_memory_of_callers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "CALLERS_MAX", 20)
+    monkeypatch.setattr(turns, "OUTDATED_MAX", 20)
     hall = Hall(4, 4, 10)
+    hall.ask("longest", 1_000.0)
     for number in range(200):
         hall.ask(f"caller {number}", 1.0)
         hall.go(hall.now_s + 0.5)
     assert len(hall.turns._callers) <= 20
+    assert len(hall.turns._about._heap) <= 3 * 20
 
 
 def test_whose_line_a_request_stands_in() -> None:
