@@ -14,11 +14,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from benchmarks.__main__ import BENCHMARKS, Benchmark, table
 from benchmarks.door import console, under_attack
 from benchmarks.fleet import fleet_read
+from benchmarks.lines import BENCHMARKS, Benchmark
 from benchmarks.log import restore
 from benchmarks.size import Size
+from benchmarks.table import table
 from tests.conftest import Databases
 
 LONG = {"lease_open", "reporter_footprint", "ingest", "projections"}
