@@ -6,7 +6,8 @@
 
 Each runs in a process of its own and writes `benchmarks/results/latest.json` when it is done, so
 that one which fails, dies or hangs costs no other's result: it is named there and at the end, with
-its reason. A tiny run and one of `--only` some are written nowhere, unless --output asks. Exit 1 when one fails or a figure is not reached. Figures are judged in full size alone.
+its reason. A tiny run and one of `--only` some are written nowhere, unless --output asks. Exit 1
+when one fails or a figure is not reached. Figures are judged in full size alone.
 Before and after each the runner looks how busy the machine is with other work, and says so.
 """
 
@@ -24,13 +25,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import page
 from benchmarks.alone import Failed, run_alone
 from benchmarks.lines import BENCHMARKS, Benchmark, Line
 from benchmarks.machine import Stolen, is_busy, machine, others
 from benchmarks.size import Size, size_options
 from benchmarks.table import table
 
-RESULTS = Path(__file__).parent / "results" / "latest.json"
+RESULTS = page.RESULTS
 ROOT = Path(__file__).parents[1]
 LIMIT_MINUTES = 20.0
 LOOK_SECONDS = {Size.FULL: 3.0, Size.SHORT: 2.0, Size.TINY: 0.1}
@@ -69,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
         if output is not None:
             _write(output, told)
+        if output == page.RESULTS:
+            page.write(told)  # it says what the results say
     print(json.dumps(told["machine"]))
     print(table(lines))
     for name, why in told["failed"].items():

@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.books import accrual, books, export, projections, statements
 from benchmarks.epochs import rehearsal, seal_beside, settle
 from benchmarks.fleet import gang, lease_open, matching
+from benchmarks.history import slopes
 from benchmarks.log import append, append_market, ingest
 from benchmarks.node import reporter_footprint, reporter_week
 from benchmarks.size import Size
@@ -51,15 +52,24 @@ def ingest_lines(result: dict[str, Any]) -> Iterator[Line]:
     ours = servers["ours"]
     yield Line(
         "reports of 100 samples over HTTP",
-        ">= 4,000/s, p99 < 50 ms",
-        ours["reports_per_second"] >= 4_000 and ours["p99_ms"] < 50,
+        f">= {ingest.FIGURE_RATE:,}/s, {ingest.FIGURE_PEER} x peer, p99 < {ingest.FIGURE_MS} ms",
+        ours["reports_per_second"] >= ingest.FIGURE_RATE
+        and ours["of_peer"] >= ingest.FIGURE_PEER
+        and ours["p99_ms"] < ingest.FIGURE_MS,
         ours["reports_per_second"],
         servers["peer"]["reports_per_second"],
         servers["limit"]["reports_per_second"],
         ours["of_peer"],
         ours["of_limit"],
         f"p50 {ours['p50_ms']} ms, p99 {ours['p99_ms']} ms",
+        processor_ns=_over_http(ours, "_cpu_us_per_report", "load", "server", "database"),
     )
+
+
+def _over_http(side: dict[str, Any], what: str, *names: str) -> dict[str, int]:
+    """Nanoseconds of the load generator, the server and PostgreSQL, for one answer."""
+    spent = (1_000 * side[f"{name}{what}"] for name in names)
+    return dict(zip(("client", "server", "postgresql"), spent, strict=True))
 
 
 def append_lines(result: dict[str, Any]) -> Iterator[Line]:
@@ -67,7 +77,8 @@ def append_lines(result: dict[str, Any]) -> Iterator[Line]:
         rows = batch["contenders"]
         peer = rows["peer: INSERT unnest, dedupe only"]["reports_per_second"]
         limit = rows["limit: COPY, prebuilt"]["reports_per_second"]
-        for name, wanted in (("ours", 0.6), ("ours, with checking", None)):
+        checked = append.FIGURES_CHECKED.get(batch["batch"])
+        for name, wanted in (("ours", append.FIGURE), ("ours, with checking", checked)):
             row = rows[name]
             yield Line(
                 f"usage log append x{batch['batch']}{name.removeprefix('ours')}",
@@ -78,6 +89,7 @@ def append_lines(result: dict[str, Any]) -> Iterator[Line]:
                 limit,
                 _ratio(row["reports_per_second"], peer),
                 row["of_limit"],
+                processor_ns=row["processor_ns"],
             )
 
 
@@ -95,6 +107,7 @@ def append_market_lines(result: dict[str, Any]) -> Iterator[Line]:
                 rates["limit"],
                 ratio,
                 row["of_limit"] if side == "books" else _ratio(rates[side], rates["limit"]),
+                processor_ns=row["processor_ns"][side],
             )
 
 
@@ -102,14 +115,18 @@ def accrual_lines(result: dict[str, Any]) -> Iterator[Line]:
     for hour in result["hours"]:
         yield Line(
             f"accrual of {result['leases']:,} lease hours, {hour['hour']}",
-            f"100,000 in < {accrual.FIGURE_SECONDS:.0f} s",
-            hour["seconds_for_100000"] < accrual.FIGURE_SECONDS,
+            f"100,000 in < {accrual.FIGURE_SECONDS[hour['hour']]:.0f} s",
+            hour["seconds_for_100000"] < accrual.FIGURE_SECONDS[hour["hour"]],
             hour["leases_per_second"],
             result["peer_leases_per_second"],
             result["limit_leases_per_second"],
             _ratio(hour["leases_per_second"], result["peer_leases_per_second"]),
             _ratio(hour["leases_per_second"], result["limit_leases_per_second"]),
             f"{hour['seconds']} s; load {hour['load_average_before']}",
+            processor_ns={
+                "process": round(hour["cpu_seconds"]["python"] * 1e9 / result["leases"]),
+                "postgresql": round(hour["cpu_seconds"]["postgresql"] * 1e9 / result["leases"]),
+            },
         )
 
 
@@ -129,6 +146,7 @@ def matching_lines(result: dict[str, Any]) -> Iterator[Line]:
         _ratio(rates["ours"], rates["limit"]),
         f"p50 {ours['p50_ms']} ms, p99 {ours['p99_ms']} ms (processor {ours['cpu_p99_ms']} ms);"
         f" load {result['conditions']['load_average']}",
+        processor_ns={"process": ours["cpu_mean_ns"]},
     )
 
 
@@ -145,6 +163,7 @@ def lease_open_lines(result: dict[str, Any]) -> Iterator[Line]:
         result["of_limit"],
         f"p50 {ours['p50_ms']} ms, p99 {ours['p99_ms']} ms, no device held twice;"
         f" load {result['conditions']['load_average']}",
+        processor_ns=_over_http(ours, "_cpu_us", "load", "server", "database"),
     )
 
 
@@ -165,23 +184,28 @@ def gang_lines(result: dict[str, Any]) -> Iterator[Line]:
         _ratio(rates["ours"], rates["limit"]),
         f"p50 {ours['p50_ms']} ms, max {ours['max_ms']} ms;"
         f" load {result['conditions']['load_average']}",
+        processor_ns=result["processor_ns"],
     )
 
 
 def books_lines(result: dict[str, Any]) -> Iterator[Line]:
-    best = max(row["to_peer"] for row in result["results"])
     for row in result["results"]:
-        is_best = row["to_peer"] == best
+        wanted = books.FIGURES.get(row["batch"])
+        rates = result["transfers_per_second"]
+        writers = [name for name in rates if name.startswith(f"ours x{row['batch']}/")]
+        quickest = max(writers, key=lambda name: rates[name])
+        cost = result["cpu_us_per_transfer"][quickest]
         yield Line(
             f"double entry x{row['batch']}",
-            f">= {books.FIGURE:.0f} x peer" if is_best else "",
-            row["to_peer"] >= books.FIGURE if is_best else None,
+            "" if wanted is None else f">= {wanted:.0f} x peer",
+            None if wanted is None else row["to_peer"] >= wanted,
             row["ours"],
             row["peer"],
             row["limit"],
             row["to_peer"],
             row["of_limit"],
             f"the peer: {books.PEER_BATCH} statements a transaction",
+            processor_ns={who: round(1_000 * spent) for who, spent in cost.items()},
         )
 
 
@@ -191,13 +215,14 @@ def projections_lines(result: dict[str, Any]) -> Iterator[Line]:
     for name, rate in market["facts_per_second"].items():
         yield Line(
             f"rebuild of {name}, market facts",
-            ">= 100,000/s",
-            rate >= 100_000,
+            f">= {projections.FIGURE:,}/s",
+            rate >= projections.FIGURE,
             rate,
             peer,
             limit,
             _ratio(rate, peer),
             _ratio(rate, limit),
+            processor_ns=market["processor_ns"][name],
         )
     rate, one_core = usage["reports_per_second"], usage["limit_per_second_one_core"]
     yield Line(
@@ -240,6 +265,7 @@ def export_lines(result: dict[str, Any]) -> Iterator[Line]:
             _ratio(rate, limit),
             f"{result['postings']:,} postings, {result['lines']:,} lines in {row['seconds']} s;"
             f" the tool {said} in {row['tool_seconds']} s",
+            processor_ns=row["processor_ns"],
         )
 
 
@@ -262,6 +288,8 @@ def statements_lines(result: dict[str, Any]) -> Iterator[Line]:
             None,
             f"p50 {large['p50_ms']} ms, p99 {large['p99_ms']} ms; in {result['logs'][0]['facts']:,}"
             f" facts {small['p50_ms']} and {small['p99_ms']} ms; the limit reads nothing",
+            slope=_ratio(large["p50_ms"], small["p50_ms"]),
+            processor_ns=measured["processor_ns"] if name == "month" else None,
         )
 
 
@@ -300,6 +328,11 @@ def reporter_week_lines(result: dict[str, Any]) -> Iterator[Line]:
         result["of_limit"],
         f"{result['seconds']} s; spool {result['spool_with_14_days_kept']:,} bytes with 14 days"
         f" kept; lost {result['lost_us']} us",
+        processor_ns={
+            "process": round(
+                result["cpu_seconds"] * 1e9 / max(1, result["conditions"]["rows_waiting"])
+            )
+        },
     )
 
 
@@ -338,6 +371,7 @@ def settle_lines(result: dict[str, Any]) -> Iterator[Line]:
             rates[2],
             stage["of_peer"],
             stage["of_limit"],
+            processor_ns={"process": round(stage["cpu_seconds"] * 1e9 / count)},
         )
 
 
@@ -355,6 +389,7 @@ def seal_beside_lines(result: dict[str, Any]) -> Iterator[Line]:
         None,
         f"waits p50 {beside['p50_ms']}, p99 {beside['p99_ms']}, max {beside['max_ms']} ms; alone"
         f" p99 {alone['p99_ms']}, max {alone['max_ms']} ms; load {result['load_average']}",
+        processor_ns={"process": round(result["cpu_seconds"] * 1e9 / result["nodes"])},
     )
 
 
@@ -370,7 +405,32 @@ def rehearsal_lines(result: dict[str, Any]) -> Iterator[Line]:
         None,
         result["of_limit"],
         f"{result['seconds']} s, {result['cpu_seconds']} s of processor",
+        processor_ns={"process": round(result["cpu_seconds"] * 1e9 / nodes)},
     )
+
+
+def slopes_lines(result: dict[str, Any]) -> Iterator[Line]:
+    """The time of each operation in a market of 1, 10 and 100 days."""
+    days = result["conditions"]["days"]
+    for name, row in result["operations"].items():
+        p50_ms = row["p50_ms"]
+        yield Line(
+            f"{name}, {days[-1]} days old",
+            f"<= {slopes.FIGURE} x of {days[0]} day",
+            row["slope"] <= slopes.FIGURE,
+            round(1e3 / max(p50_ms[-1], 1e-6)),
+            None,
+            None,
+            None,
+            None,
+            f"middle {', '.join(f'{ms:g}' for ms in p50_ms)} ms at {_listed(days)} days",
+            slope=row["slope"],
+            processor_ns=row["processor_ns"],
+        )
+
+
+def _listed(days: list[int]) -> str:
+    return ", ".join(map(str, days))
 
 
 def _ratio(one: float, other: float) -> float:
@@ -408,6 +468,7 @@ BENCHMARKS = (
     Benchmark("projections", projections.run, projections_lines),
     Benchmark("export", export.run, export_lines),
     Benchmark("statements", statements.run, statements_lines),
+    Benchmark("slopes", slopes.run, slopes_lines),
     Benchmark("matching", Serverless(matching.run), matching_lines),
     Benchmark("lease_open", lease_open.run, lease_open_lines),
     Benchmark("gang", gang.run, gang_lines),

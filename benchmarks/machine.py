@@ -97,7 +97,7 @@ class Stolen:
 
 def is_busy(before: dict[str, Any], after: dict[str, Any], stolen: float) -> bool:
     """Whether what was measured between them says less: others were at work."""
-    most = max(before["cores_of_others"], after["cores_of_others"], stolen)
+    most: float = max(before["cores_of_others"], after["cores_of_others"], stolen)
     return most > BUSY_PART * (os.cpu_count() or 1)
 
 
