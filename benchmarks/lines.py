@@ -380,7 +380,7 @@ def seal_beside_lines(result: dict[str, Any]) -> Iterator[Line]:
     seconds = result["seal_seconds"] + result["credit_seconds"]
     yield Line(
         f"accounts credited beside other writers, {result['nodes']:,} nodes",
-        f"nobody waits {seal_beside.WAIT_MAX_MS} ms",
+        f"no writer waits {seal_beside.WAIT_MAX_MS} ms",
         result["holds"],
         round(result["nodes"] / max(seconds, 0.1)),
         None,
