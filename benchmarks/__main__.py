@@ -34,6 +34,7 @@ from benchmarks.table import table
 
 RESULTS = page.RESULTS
 ROOT = Path(__file__).parents[1]
+WRITTEN_HERE = (":!benchmarks/results", ":!docs/performance.md", ":!docs/performance")
 LIMIT_MINUTES = 20.0
 LOOK_SECONDS = {Size.FULL: 3.0, Size.SHORT: 2.0, Size.TINY: 0.1}
 
@@ -44,6 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=[each.name for each in BENCHMARKS])
     parser.add_argument("--output", type=Path, help=f"where the JSON goes, else {RESULTS.name}")
     parser.add_argument(
+        "--go-on",
+        action="store_true",
+        help="keep what the output has of this commit in this size, and run the rest",
+    )
+    parser.add_argument(
         "--limit-minutes",
         type=float,
         default=LIMIT_MINUTES,
@@ -52,18 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     is_whole = asked.size is not Size.TINY and not asked.only
     output = asked.output or (RESULTS if is_whole else None)
-    chosen = [each for each in BENCHMARKS if not asked.only or each.name in asked.only]
     expected = _expected(asked.size)
-    told: dict[str, Any] = {
-        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _commit(),
-        "size": asked.size.value,
-        "machine": machine(),
-        "lines": [],
-        "benchmarks": {},
-        "failed": {},
-    }
-    lines: list[Line] = []
+    told = _begun(asked.size, output if asked.go_on else None)
+    lines = page.lines_of(told)
+    chosen = [each for each in BENCHMARKS if not asked.only or each.name in asked.only]
+    chosen = [each for each in chosen if each.name not in told["benchmarks"]]
     for number, each in enumerate(chosen):
         _say(f"{each.name}: {_left(chosen[number:], expected)}")
         lines += measured(each, asked.size, told, 60 * asked.limit_minutes)
@@ -71,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
         if output is not None:
             _write(output, told)
-        if output == page.RESULTS:
+        if output is not None and output.resolve() == page.RESULTS:
             page.write(told)  # it says what the results say
     print(json.dumps(told["machine"]))
     print(table(lines))
@@ -80,6 +79,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if output is not None:
         _say(f"written to {output}")
     return int(bool(told["failed"]) or any(line.reached is False for line in lines))
+
+
+def _begun(size: Size, kept: Path | None) -> dict[str, Any]:
+    """What a run begins with: nothing measured, or what an earlier one of the same code kept."""
+    told: dict[str, Any] = {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
+        "size": size.value,
+        "machine": machine(),
+        "lines": [],
+        "benchmarks": {},
+        "failed": {},
+    }
+    if kept is None or not kept.exists():
+        return told
+    found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    if (found["commit"], found["size"]) != (told["commit"], told["size"]):
+        return told
+    return {**found, "failed": {}}
 
 
 def measured(each: Benchmark, size: Size, told: dict[str, Any], limit_seconds: float) -> list[Line]:
@@ -149,9 +167,11 @@ def _left(chosen: Sequence[Benchmark], expected: dict[str, float]) -> str:
 
 
 def _commit() -> str | None:
-    """Which code was measured; None outside a checkout, marked when it was changed."""
+    """Which code was measured; None outside a checkout, marked when it was changed. What a run
+    writes itself is no change.
+    """
     found = _git("rev-parse", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN_HERE)
     return found and found + (" and changes" if changed else "")
 
 

@@ -33,7 +33,9 @@ def hanging(*_: object) -> dict[str, Any]:
     """With a server of its own and another process, neither of which goes by itself."""
     with workplace(None) as (folder, server):
         sleeper = subprocess.Popen(["sleep", "600"])
-        Path(os.environ[STARTED]).write_text(f"{server.pid}\n{sleeper.pid}\n{folder}\n")
+        started = Path(os.environ[STARTED])
+        started.with_suffix(".new").write_text(f"{server.pid}\n{sleeper.pid}\n{folder}\n")
+        started.with_suffix(".new").replace(started)
         while True:
             try:
                 time.sleep(600)

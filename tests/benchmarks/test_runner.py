@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -64,10 +65,18 @@ def test_a_benchmark_that_hangs_is_ended_with_all_that_it_started(
 ) -> None:
     monkeypatch.setattr(alone, "GOING_SECONDS", 0.1)
     monkeypatch.setattr(alone, "PATIENCE_SECONDS", 0.5)
-    monkeypatch.setenv(plants.STARTED, str(tmp_path / "started"))
-    with pytest.raises(alone.Failed, match="ended after 10 s without a result"):
-        alone.run_alone(plants.hanging, Size.TINY, 10)
-    postgres, sleeper, folder = (tmp_path / "started").read_text().split()
+    started, answer = tmp_path / "started", alone._answer
+    monkeypatch.setenv(plants.STARTED, str(started))
+
+    def once_it_hangs(*arguments: Any) -> dict[str, Any]:
+        while not started.exists():
+            time.sleep(0.05)
+        return answer(*arguments)
+
+    monkeypatch.setattr(alone, "_answer", once_it_hangs)
+    with pytest.raises(alone.Failed, match="ended after 1 s without a result"):
+        alone.run_alone(plants.hanging, Size.TINY, 1)
+    postgres, sleeper, folder = started.read_text().split()
     assert not any(_is_there(int(pid)) for pid in (postgres, sleeper))
     assert not Path(folder).exists()
 
@@ -146,6 +155,28 @@ def test_a_tiny_run_leaves_the_results_alone(
     assert runner.main([f"--{size}"]) == 0
     assert (tmp_path / "latest.json").exists() == is_written
     assert ("written to" in capsys.readouterr().err) == is_written
+
+
+def test_a_run_goes_on_where_one_of_the_same_code_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "told.json"
+    monkeypatch.setattr(runner, "_commit", lambda: "abc")
+    monkeypatch.setattr(runner, "BENCHMARKS", planted(plants.first, plants.failing))
+    arguments = ["--tiny", "--output", str(output), "--go-on"]
+    assert runner.main(arguments) == 1
+    monkeypatch.setenv(plants.KEPT, str(output))
+    monkeypatch.setattr(runner, "BENCHMARKS", planted(plants.first, plants.last))
+    assert runner.main(arguments) == 0
+    assert "first: " not in capsys.readouterr().err.split("FAILED", 1)[1]
+    kept = _kept(output)
+    assert list(kept["benchmarks"]) == ["first", "last"]
+    assert [line["what"] for line in kept["lines"]] == ["rate 7", "rate 9"]
+    assert kept["failed"] == {}
+    monkeypatch.setattr(runner, "_commit", lambda: "other code")
+    monkeypatch.setattr(runner, "BENCHMARKS", planted(plants.first))
+    assert runner.main(arguments) == 0
+    assert list(_kept(output)["benchmarks"]) == ["first"]
 
 
 def test_a_run_of_some_leaves_the_results_of_all_alone(
