@@ -111,7 +111,7 @@ test-gpu: $(VENV)/.dev  ## the reporter and the challenge on a real NVIDIA GPU (
 types-strict: $(VENV)/.dev  ## pyright in strict mode (optional)
 	@$(RUN)/pyright
 
-bench: $(VENV)/.dev  ## ratio tables beside peers, written to benchmarks/results/latest.json
+bench: $(VENV)/.dev  ## one table beside peers and limits, with docs/performance.md and its plots written anew
 	@$(RUN)/python -m benchmarks
 
 audit-deps: $(VENV)/.dev  ## known vulnerabilities in the pinned dependencies

@@ -1,13 +1,14 @@
-"""Every benchmark, one after the other: ratio tables, and what was measured under which conditions.
+"""Every benchmark, one after the other: one table, and what was measured under which conditions.
 
     python -m benchmarks            full, some minutes
-    python -m benchmarks --short    a minute or two; the ratios are rougher
-    python -m benchmarks --tiny     whether each runs at all; written nowhere, unless --output asks
+    python -m benchmarks --short    less; the ratios are rougher
+    python -m benchmarks --tiny     whether each runs at all
 
-Each figure stands beside a peer and the machine's limit, measured in the same run, because rates
-of another machine or another minute say little. Writes `benchmarks/results/latest.json` after each
-benchmark. One that fails is named there and at the end, and the others run; exit 1 when one fails
-or a figure is not reached. Figures are judged in full size alone.
+Each runs in a process of its own and writes `benchmarks/results/latest.json` when it is done, so
+that one which fails, dies or hangs costs no other's result: it is named there and at the end, with
+its reason. A tiny run and one of `--only` some are written nowhere, unless --output asks. Exit 1
+when one fails or a figure is not reached. Figures are judged in full size alone.
+Before and after each the runner looks how busy the machine is with other work, and says so.
 """
 
 from __future__ import annotations
@@ -15,482 +16,162 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
-from benchmarks.books import accrual, books, export, projections, statements
-from benchmarks.epochs import rehearsal, seal_beside, settle
-from benchmarks.fleet import gang, lease_open, matching
-from benchmarks.log import append, append_market, ingest
-from benchmarks.node import reporter_footprint, reporter_week
+from benchmarks import page
+from benchmarks.alone import Failed, run_alone
+from benchmarks.lines import BENCHMARKS, Benchmark, Line
+from benchmarks.machine import Stolen, is_busy, machine, others
 from benchmarks.size import Size, size_options
-from benchmarks.workplace import Server, workplace
+from benchmarks.table import table
 
-RESULTS = Path(__file__).parent / "results" / "latest.json"
+RESULTS = page.RESULTS
 ROOT = Path(__file__).parents[1]
-SYNCS = 300
+WRITTEN_HERE = (":!benchmarks/results", ":!docs/performance.md", ":!docs/performance")
+LIMIT_MINUTES = 20.0
+LOOK_SECONDS = {Size.FULL: 3.0, Size.SHORT: 2.0, Size.TINY: 0.1}
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One figure. Rates are per second; `of_limit` is a part of 1, `of_peer` a multiple.
-
-    `reached` is None where there is no figure to reach, and in any size but the full one.
-    """
-
-    what: str
-    wanted: str
-    reached: bool | None
-    ours: int
-    peer: int | None
-    limit: int | None
-    of_peer: float | None
-    of_limit: float | None
-    more: str = ""
-
-
-# --- what each benchmark says, in one form ----------------------------------------------------
-
-
-def ingest_lines(result: dict[str, Any]) -> Iterator[Line]:
-    servers = result["servers"]
-    ours = servers["ours"]
-    yield Line(
-        "reports of 100 samples over HTTP",
-        ">= 4,000/s, p99 < 50 ms",
-        ours["reports_per_second"] >= 4_000 and ours["p99_ms"] < 50,
-        ours["reports_per_second"],
-        servers["peer"]["reports_per_second"],
-        servers["limit"]["reports_per_second"],
-        ours["of_peer"],
-        ours["of_limit"],
-        f"p50 {ours['p50_ms']} ms, p99 {ours['p99_ms']} ms",
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    size_options(parser)
+    parser.add_argument("--only", nargs="+", choices=[each.name for each in BENCHMARKS])
+    parser.add_argument("--output", type=Path, help=f"where the JSON goes, else {RESULTS.name}")
+    parser.add_argument(
+        "--go-on",
+        action="store_true",
+        help="keep what the output has of this commit in this size, and run the rest",
     )
-
-
-def append_lines(result: dict[str, Any]) -> Iterator[Line]:
-    for batch in result["batches"]:
-        rows = batch["contenders"]
-        peer = rows["peer: INSERT unnest, dedupe only"]["reports_per_second"]
-        limit = rows["limit: COPY, prebuilt"]["reports_per_second"]
-        for name, wanted in (("ours", 0.6), ("ours, with checking", None)):
-            row = rows[name]
-            yield Line(
-                f"usage log append x{batch['batch']}{name.removeprefix('ours')}",
-                "" if wanted is None else f">= {wanted:.0%} of limit",
-                None if wanted is None else row["of_limit"] >= wanted,
-                row["reports_per_second"],
-                peer,
-                limit,
-                _ratio(row["reports_per_second"], peer),
-                row["of_limit"],
-            )
-
-
-def append_market_lines(result: dict[str, Any]) -> Iterator[Line]:
-    for row in result["results"]:
-        rates = row["facts_per_second"]
-        for side, name in (("books", ""), ("books_and_key", ", with an idempotency row")):
-            ratio = row["ratio"] if side == "books" else row["ratio_with_key"]
-            yield Line(
-                f"market log append x{row['batch']}{name}",
-                f">= {row['ratio_at_least']} x peer" if side == "books" else "",
-                row["holds"] if side == "books" else None,
-                rates[side],
-                rates["stock"],
-                rates["limit"],
-                ratio,
-                row["of_limit"] if side == "books" else _ratio(rates[side], rates["limit"]),
-            )
-
-
-def accrual_lines(result: dict[str, Any]) -> Iterator[Line]:
-    for hour in result["hours"]:
-        yield Line(
-            f"accrual of {result['leases']:,} lease hours, {hour['hour']}",
-            f"100,000 in < {accrual.FIGURE_SECONDS:.0f} s",
-            hour["seconds_for_100000"] < accrual.FIGURE_SECONDS,
-            hour["leases_per_second"],
-            result["peer_leases_per_second"],
-            result["limit_leases_per_second"],
-            _ratio(hour["leases_per_second"], result["peer_leases_per_second"]),
-            _ratio(hour["leases_per_second"], result["limit_leases_per_second"]),
-            f"{hour['seconds']} s; load {hour['load_average_before']}",
-        )
-
-
-def matching_lines(result: dict[str, Any]) -> Iterator[Line]:
-    """Rates of one thread: matches a second by the middle of their times."""
-    ours = result["ours"]
-    rates = {side: round(1e3 / max(result[side]["p50_ms"], 1e-3)) for side in ("ours", "limit")}
-    ours_ms = max(ours["p50_ms"], 1e-3)
-    yield Line(
-        f"match with explanation, {result['conditions']['nodes']:,} nodes",
-        f"p99 < {matching.FIGURE_MS} ms",
-        ours["p99_ms"] < matching.FIGURE_MS,
-        rates["ours"],
-        None,
-        rates["limit"],
-        _ratio(result["peer"]["p50_ms"], ours_ms),
-        _ratio(rates["ours"], rates["limit"]),
-        f"p50 {ours['p50_ms']} ms, p99 {ours['p99_ms']} ms (processor {ours['cpu_p99_ms']} ms);"
-        f" load {result['conditions']['load_average']}",
+    parser.add_argument(
+        "--limit-minutes",
+        type=float,
+        default=LIMIT_MINUTES,
+        help="a benchmark that takes longer is ended and told as failed (default: %(default)g)",
     )
+    asked = parser.parse_args(arguments)
+    is_whole = asked.size is not Size.TINY and not asked.only
+    output = asked.output or (RESULTS if is_whole else None)
+    expected = _expected(asked.size)
+    told = _begun(asked.size, output if asked.go_on else None)
+    lines = page.lines_of(told)
+    chosen = [each for each in BENCHMARKS if not asked.only or each.name in asked.only]
+    chosen = [each for each in chosen if each.name not in told["benchmarks"]]
+    for number, each in enumerate(chosen):
+        _say(f"{each.name}: {_left(chosen[number:], expected)}")
+        lines += measured(each, asked.size, told, 60 * asked.limit_minutes)
+        told["lines"] = [asdict(line) for line in lines]
+        told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
+        if output is not None:
+            _write(output, told)
+        if output is not None and output.resolve() == page.RESULTS:
+            page.write(told)  # it says what the results say
+    print(json.dumps(told["machine"]))
+    print(table(lines))
+    for name, why in told["failed"].items():
+        _say(f"FAILED: {name}: {why}")
+    if output is not None:
+        _say(f"written to {output}")
+    return int(bool(told["failed"]) or any(line.reached is False for line in lines))
 
 
-def lease_open_lines(result: dict[str, Any]) -> Iterator[Line]:
-    ours = result["ours"]
-    yield Line(
-        f"lease open to durable receipt, {result['conditions']['clients']} clients",
-        f">= {lease_open.FIGURE_RATE}/s, p99 < {lease_open.FIGURE_MS} ms",
-        ours["per_second"] >= lease_open.FIGURE_RATE and ours["p99_ms"] < lease_open.FIGURE_MS,
-        ours["per_second"],
-        result["peer"]["per_second"],
-        result["limit"]["per_second"],
-        result["of_peer"],
-        result["of_limit"],
-        f"p50 {ours['p50_ms']} ms, p99 {ours['p99_ms']} ms, no device held twice;"
-        f" load {result['conditions']['load_average']}",
-    )
-
-
-def gang_lines(result: dict[str, Any]) -> Iterator[Line]:
-    rates = {
-        side: round(result["gpus"] * 1e3 / max(result[side]["p50_ms"], 0.01))
-        for side in ("ours", "peer", "limit")
+def _begun(size: Size, kept: Path | None) -> dict[str, Any]:
+    """What a run begins with: nothing measured, or what an earlier one of the same code kept."""
+    told: dict[str, Any] = {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
+        "size": size.value,
+        "machine": machine(),
+        "lines": [],
+        "benchmarks": {},
+        "failed": {},
     }
-    ours = result["ours"]
-    yield Line(
-        f"gang of {result['gpus']} GPUs over {result['members']} nodes, GPUs",
-        f"< {gang.FIGURE_MS} ms for all",
-        ours["p50_ms"] < gang.FIGURE_MS,
-        rates["ours"],
-        rates["peer"],
-        rates["limit"],
-        _ratio(rates["ours"], rates["peer"]),
-        _ratio(rates["ours"], rates["limit"]),
-        f"p50 {ours['p50_ms']} ms, max {ours['max_ms']} ms;"
-        f" load {result['conditions']['load_average']}",
-    )
+    if kept is None or not kept.exists():
+        return told
+    found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    if (found["commit"], found["size"]) != (told["commit"], told["size"]):
+        return told
+    return {**found, "failed": {}}
 
 
-def books_lines(result: dict[str, Any]) -> Iterator[Line]:
-    best = max(row["to_peer"] for row in result["results"])
-    for row in result["results"]:
-        is_best = row["to_peer"] == best
-        yield Line(
-            f"double entry x{row['batch']}",
-            f">= {books.FIGURE:.0f} x peer" if is_best else "",
-            row["to_peer"] >= books.FIGURE if is_best else None,
-            row["ours"],
-            row["peer"],
-            row["limit"],
-            row["to_peer"],
-            row["of_limit"],
-            f"the peer: {books.PEER_BATCH} statements a transaction",
-        )
-
-
-def projections_lines(result: dict[str, Any]) -> Iterator[Line]:
-    market, usage, matcher = result["market"], result["usage"], result["matcher"]
-    peer, limit = market["peer_per_second"], market["limit_per_second"]
-    for name, rate in market["facts_per_second"].items():
-        yield Line(
-            f"rebuild of {name}, market facts",
-            ">= 100,000/s",
-            rate >= 100_000,
-            rate,
-            peer,
-            limit,
-            _ratio(rate, peer),
-            _ratio(rate, limit),
-        )
-    rate, one_core = usage["reports_per_second"], usage["limit_per_second_one_core"]
-    yield Line(
-        "rebuild of usage, reports of 100 rows",
-        ">= 20,000/s",
-        rate >= 20_000,
-        rate,
-        usage["peer_per_second"],
-        2 * one_core,
-        usage["to_peer"],
-        _ratio(rate, 2 * one_core),
-        "two workers; the limit is reading and decoding alone, on two cores",
-    )
-    yield Line(
-        f"the matcher in a fleet of {matcher['nodes']:,} nodes",
-        "",
-        None,
-        round(1_000 / max(matcher["p50_ms"], 0.01)),
-        None,
-        None,
-        None,
-        None,
-        f"p50 {matcher['p50_ms']} ms, p99 {matcher['p99_ms']} ms",
-    )
-
-
-def export_lines(result: dict[str, Any]) -> Iterator[Line]:
-    peer, limit = result["peer_per_second"], result["limit_per_second"]
-    for form, row in result["forms"].items():
-        rate = row["postings_per_second"]
-        said = {None: "not installed", True: "accepts it", False: "REFUSES it"}[row["accepted"]]
-        yield Line(
-            f"{form} export, postings",
-            f"1,000,000 in < {export.SECONDS_MAX} s, accepted",
-            rate * export.SECONDS_MAX > 1_000_000 and row["accepted"] is not False,
-            rate,
-            peer,
-            limit,
-            _ratio(rate, peer),
-            _ratio(rate, limit),
-            f"{result['postings']:,} postings, {result['lines']:,} lines in {row['seconds']} s;"
-            f" the tool {said} in {row['tool_seconds']} s",
-        )
-
-
-def statements_lines(result: dict[str, Any]) -> Iterator[Line]:
-    measured, facts = result["measured"], result["logs"][-1]["facts"]
-    for name, what in (
-        ("month", "statement of one account-month"),
-        ("month_as_of_any_position", "the same, as of random positions"),
-        ("any_renters_month", "the month of any account"),
-    ):
-        small, large = measured[name]
-        yield Line(
-            f"{what}, {facts:,} facts",
-            "p99 < 50 ms, <= 1.5 x short log" if name == "month" else "",
-            result["holds"] if name == "month" else None,
-            round(1_000 / large["p50_ms"]),
-            None,
-            round(1_000 / measured["reads_nothing"][-1]["p50_ms"]),
-            None,
-            None,
-            f"p50 {large['p50_ms']} ms, p99 {large['p99_ms']} ms; in {result['logs'][0]['facts']:,}"
-            f" facts {small['p50_ms']} and {small['p99_ms']} ms; the limit reads nothing",
-        )
-
-
-def reporter_footprint_lines(result: dict[str, Any]) -> Iterator[Line]:
-    """No rates and no peer: what the reporter takes from the machine it watches."""
-    starts = result["start_to_first_report_ms"]
-    middle_ms = starts[len(starts) // 2]
-    cpu_ppm, resident = result["cpu_ppm_of_a_core"], result["resident_kib"]
-    for what, wanted, reached, more in (
-        ("processor", "<= 1% of a core", cpu_ppm <= 10_000, f"{cpu_ppm / 10_000:.2f}%"),
-        ("resident memory", "<= 48 MiB", resident <= 48 * 1_024, f"{resident / 1_024:.1f} MiB"),
-        ("start to first report", "< 2 s", middle_ms < 2_000, f"{middle_ms} ms, {starts}"),
-    ):
-        yield Line(
-            f"node reporter, 8 GPUs at 1 Hz: {what}",
-            wanted,
-            reached,
-            {"processor": cpu_ppm, "resident memory": resident}.get(what, middle_ms),
-            None,
-            None,
-            None,
-            None,
-            more,
-        )
-
-
-def reporter_week_lines(result: dict[str, Any]) -> Iterator[Line]:
-    yield Line(
-        "node reporter, 8 GPUs offline for a week: rows caught up",
-        "nothing lost, <= 64 MiB, < 60 s",
-        result["holds"],
-        result["rows_per_second"],
-        None,
-        result["limit_rows_per_second"],
-        None,
-        result["of_limit"],
-        f"{result['seconds']} s; spool {result['spool_with_14_days_kept']:,} bytes with 14 days"
-        f" kept; lost {result['lost_us']} us",
-    )
-
-
-def settle_lines(result: dict[str, Any]) -> Iterator[Line]:
-    """Of the stages whatever has something beside it."""
-    wall, cpu = result["cut_to_root_seconds"], result["shares_and_tree_cpu_seconds"]
-    for what, seconds, most in (
-        ("cut to root, epoch file kept", wall, settle.CUT_TO_ROOT_SECONDS),
-        ("shares and cumulative tree, one core", cpu, settle.SHARES_AND_TREE_SECONDS),
-    ):
-        yield Line(
-            f"epoch of {result['nodes']:,} nodes: {what}",
-            f"1,000,000 in < {most:.0f} s",
-            seconds < most,
-            round(result["nodes"] / max(seconds, 0.01)),
-            None,
-            None,
-            None,
-            None,
-            f"{seconds} s; load {result['load_average']}",
-        )
-    for stage in result["stages"]:
-        if stage["limit_seconds"] is None:
-            continue
-        count = result["rows"] if stage["stage"] == "sums" else result["nodes"]
-        rates = [
-            None if seconds is None else round(count / max(seconds, 0.01))
-            for seconds in (stage["cpu_seconds"], stage["peer_seconds"], stage["limit_seconds"])
-        ]
-        yield Line(
-            f"epoch of {result['nodes']:,} nodes: {stage['stage']}, processor time",
-            "",
-            None,
-            rates[0] or 0,
-            rates[1],
-            rates[2],
-            stage["of_peer"],
-            stage["of_limit"],
-        )
-
-
-def seal_beside_lines(result: dict[str, Any]) -> Iterator[Line]:
-    alone, beside = result["alone"], result["beside"]
-    seconds = result["seal_seconds"] + result["credit_seconds"]
-    yield Line(
-        f"accounts credited beside other writers, {result['nodes']:,} nodes",
-        f"nobody waits {seal_beside.WAIT_MAX_MS} ms",
-        result["holds"],
-        round(result["nodes"] / max(seconds, 0.1)),
-        None,
-        None,
-        None,
-        None,
-        f"waits p50 {beside['p50_ms']}, p99 {beside['p99_ms']}, max {beside['max_ms']} ms; alone"
-        f" p99 {alone['p99_ms']}, max {alone['max_ms']} ms; load {result['load_average']}",
-    )
-
-
-def rehearsal_lines(result: dict[str, Any]) -> Iterator[Line]:
-    nodes = result["epochs"] * result["nodes"]
-    yield Line(
-        f"policy rehearsed on {result['epochs']} epochs of {result['nodes']:,} nodes",
-        f"52 in < {rehearsal.FIGURE_SECONDS:.0f} s",
-        result["seconds"] < rehearsal.FIGURE_SECONDS,
-        round(nodes / max(result["seconds"], 0.01)),
-        None,
-        round(nodes / max(result["limit_cpu_seconds"], 0.01)),
-        None,
-        result["of_limit"],
-        f"{result['seconds']} s, {result['cpu_seconds']} s of processor",
-    )
-
-
-def _ratio(one: float, other: float) -> float:
-    return round(one / other, 3)
-
-
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """`run(size, server)` measures; `lines` says it in the common form.
-
-    Without a server it makes one of its own, if it needs any.
-    """
-
-    name: str
-    run: Callable[[Size, Server | None], dict[str, Any]]
-    lines: Callable[[dict[str, Any]], Iterator[Line]]
-
-
-def serverless(run: Callable[[Size], dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """A benchmark that needs no database, in the form of the others."""
-    return lambda size, _server=None: run(size)
-
-
-BENCHMARKS = (
-    Benchmark("ingest", ingest.run, ingest_lines),
-    Benchmark("append", append.run, append_lines),
-    Benchmark("append_market", append_market.run, append_market_lines),
-    Benchmark("books", books.run, books_lines),
-    Benchmark("accrual", accrual.run, accrual_lines),
-    Benchmark("projections", projections.run, projections_lines),
-    Benchmark("export", export.run, export_lines),
-    Benchmark("statements", statements.run, statements_lines),
-    Benchmark("matching", serverless(matching.run), matching_lines),
-    Benchmark("lease_open", lease_open.run, lease_open_lines),
-    Benchmark("gang", gang.run, gang_lines),
-    Benchmark("settle", serverless(settle.run), settle_lines),
-    Benchmark("seal_beside", seal_beside.run, seal_beside_lines),
-    Benchmark("rehearsal", serverless(rehearsal.run), rehearsal_lines),
-    Benchmark("reporter_footprint", serverless(reporter_footprint.run), reporter_footprint_lines),
-    Benchmark("reporter_week", reporter_week.run, reporter_week_lines),
-)
-
-
-# --- the machine ------------------------------------------------------------------------------
-
-
-def machine() -> dict[str, Any]:
-    """What the rates belong to: cores, memory, Python, PostgreSQL, and how fast a sync is."""
-    with workplace(None) as (folder, server), psycopg.connect(server.uri) as connection:
-        syncs = _syncs_per_second(folder / "sync")
-        postgres = {
-            name: _setting(connection, name)
-            for name in (
-                "server_version",
-                "fsync",
-                "synchronous_commit",
-                "full_page_writes",
-                "shared_buffers",
-            )
-        }
-    return {
-        "cores": os.cpu_count(),
-        "processor": _processor(),
-        "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-        "postgres": postgres,
-        "fdatasync_per_second": syncs,
-        "load_average_before": [round(load, 2) for load in os.getloadavg()],
-    }
-
-
-def _setting(connection: psycopg.Connection[Any], name: str) -> str:
-    row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
-    assert row is not None
-    return str(row[0])
-
-
-def _processor() -> str:
+def measured(each: Benchmark, size: Size, told: dict[str, Any], limit_seconds: float) -> list[Line]:
+    """Run one benchmark and add its result to `told`; one that fails is named under `failed`."""
+    before, stolen, began = others(LOOK_SECONDS[size]), Stolen(), time.perf_counter()
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
+        result = run_alone(each.run, size, limit_seconds)
+        seconds, taken = time.perf_counter() - began, stolen.cores()
+        lines = list(each.lines(result))
+    except Failed as error:
+        told["failed"][each.name] = str(error)
+        return []
+    except Exception as error:  # its result is not what its lines expect
+        told["failed"][each.name] = f"{type(error).__name__}: {error}"
+        return []
+    after = others(LOOK_SECONDS[size])
+    load = {"before": before, "after": after, "cores_stolen": taken}
+    was_busy = is_busy(before, after, taken)
+    told["benchmarks"][each.name] = {
+        **result,
+        "seconds": round(seconds, 1),
+        "machine": {**load, "is_busy": was_busy},
+    }
+    _say(f"{each.name}: {seconds:,.0f} s; others {_others(load)}{'; BUSY' if was_busy else ''}")
+    judged = lines if size is Size.FULL else [replace(line, reached=None) for line in lines]
+    return [replace(line, is_busy=was_busy) for line in judged]
 
 
-def _syncs_per_second(path: Path) -> int:
-    """8 kB written and synced, as a commit does."""
-    page = bytes(8_192)
-    with path.open("wb", buffering=0) as file:
-        file.write(page)
-        began = time.perf_counter()
-        for _ in range(SYNCS):
-            file.seek(0)
-            file.write(page)
-            os.fdatasync(file.fileno())
-        return round(SYNCS / (time.perf_counter() - began))
+def _others(load: dict[str, Any]) -> str:
+    before, after = load["before"], load["after"]
+    return (
+        f"{before['cores_of_others']} cores before, {after['cores_of_others']} after,"
+        f" {load['cores_stolen']} stolen; load {before['load_average']}, {after['load_average']}"
+    )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# --- how long it takes ------------------------------------------------------------------------
+
+
+def _expected(size: Size) -> dict[str, float]:
+    """Seconds that each benchmark took when the kept results were measured in the same size."""
+    try:
+        kept = json.loads(RESULTS.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if kept.get("size") != size.value:
+        return {}
+    return {name: result["seconds"] for name, result in kept["benchmarks"].items()}
+
+
+def _left(chosen: Sequence[Benchmark], expected: dict[str, float]) -> str:
+    """What a reader who waits wants to know."""
+    known = [expected[each.name] for each in chosen if each.name in expected]
+    text = f"{len(chosen)} left"
+    if not known:
+        return text
+    unknown = len(chosen) - len(known)
+    more = f" and what {unknown} of them take" if unknown else ""
+    return f"{text}, about {sum(known) / 60:.0f} minutes{more}"
+
+
+# --- what is kept -----------------------------------------------------------------------------
 
 
 def _commit() -> str | None:
-    """Which code was measured; None outside a checkout, marked when it was changed."""
+    """Which code was measured; None outside a checkout, marked when it was changed. What a run
+    writes itself is no change.
+    """
     found = _git("rev-parse", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN_HERE)
     return found and found + (" and changes" if changed else "")
 
 
@@ -504,89 +185,12 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-# --- telling ----------------------------------------------------------------------------------
-
-
-def table(lines: Sequence[Line]) -> str:
-    """Ratios first, then the rates they come from."""
-    head = ("of peer", "of limit", "ours/s", "peer/s", "limit/s", "figure to reach", "")
-    rows = [
-        (
-            "" if line.of_peer is None else f"{line.of_peer:.2f} x",
-            "" if line.of_limit is None else f"{line.of_limit:.1%}",
-            *("" if rate is None else f"{rate:,}" for rate in (line.ours, line.peer, line.limit)),
-            line.wanted,
-            {None: "", True: "reached", False: "NOT REACHED"}[line.reached],
-            line.what + (f" ({line.more})" if line.more else ""),
-        )
-        for line in lines
-    ]
-    cells = [(*head, ""), *rows]
-    widths = [max(len(row[place]) for row in cells) for place in range(7)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if place < 5 else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=False))
-        )
-        + "  "
-        + row[7]
-        for row in cells
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    size_options(parser)
-    parser.add_argument("--only", nargs="+", choices=[each.name for each in BENCHMARKS])
-    parser.add_argument("--output", type=Path, help=f"where the JSON goes, else {RESULTS.name}")
-    asked = parser.parse_args(arguments)
-    output = asked.output or (None if asked.size is Size.TINY else RESULTS)
-    measured_at = datetime.now(UTC).isoformat(timespec="seconds")
-    told: dict[str, Any] = {
-        "measured_at": measured_at,
-        "commit": _commit(),
-        "size": asked.size.value,
-        "machine": machine(),
-        "lines": [],
-        "benchmarks": {},
-        "failed": {},
-    }
-    lines: list[Line] = []
-    for each in BENCHMARKS:
-        if asked.only and each.name not in asked.only:
-            continue
-        print(f"{each.name} ...", file=sys.stderr, flush=True)
-        lines += measured(each, asked.size, told)
-        told["lines"] = [asdict(line) for line in lines]
-        told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
-        if output is not None:
-            _write(output, told)
-    print(json.dumps(told["machine"]))
-    print(table(lines))
-    for name, why in told["failed"].items():
-        print(f"FAILED: {name}: {why}", file=sys.stderr)
-    if output is not None:
-        print(f"written to {output}", file=sys.stderr)
-    return int(bool(told["failed"]) or any(line.reached is False for line in lines))
-
-
-def measured(each: Benchmark, size: Size, told: dict[str, Any]) -> list[Line]:
-    """Run one benchmark and add its result to `told`; one that fails is named under `failed`."""
-    began = time.perf_counter()
-    try:
-        result = each.run(size, None)
-        lines = list(each.lines(result))
-    except Exception as error:
-        traceback.print_exc()
-        told["failed"][each.name] = f"{type(error).__name__}: {error}"
-        return []
-    told["benchmarks"][each.name] = {**result, "seconds": round(time.perf_counter() - began, 1)}
-    return lines if size is Size.FULL else [replace(line, reached=None) for line in lines]
-
-
 def _write(path: Path, told: dict[str, Any]) -> None:
+    """Whole or not at all: a run that is killed meanwhile keeps what it had."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    beside.replace(path)
 
 
 if __name__ == "__main__":

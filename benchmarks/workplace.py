@@ -33,7 +33,7 @@ def workplace(
     """
     with ExitStack() as stack:
         if kept is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory("", "tally", "/tmp")))
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tally")))
         else:
             folder = kept.resolve()
             folder.mkdir(parents=True, exist_ok=True)

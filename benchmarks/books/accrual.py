@@ -57,7 +57,7 @@ from ledger.log import usage
 from projections import tables
 from tests.projections.story import Told, Writer
 
-FIGURE_SECONDS = 20.0
+FIGURE_SECONDS = {"cold": 10.0, "warm": 7.0}
 DEVICES = 8
 RENTERS, PROVIDERS = 1_000, 100
 HOURS_FUNDED = 24
@@ -104,7 +104,7 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
         peer = _one_by_one(service, connection, market, peer_leases)
         limit = _limit(connection, leases)
     return {
-        "figure": f"accrual of {LEASES:,} active leases for one hour < {FIGURE_SECONDS:.0f} s",
+        "figure": f"accrual of {LEASES:,} active leases for one hour, seconds: {FIGURE_SECONDS}",
         "leases": leases,
         "nodes": -(-leases // DEVICES),
         "hours": hours,

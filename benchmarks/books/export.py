@@ -32,6 +32,7 @@ import psycopg
 from beancount.core import amount, data
 from beancount.parser import printer
 
+from benchmarks import cpu
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from ledger import migrate
@@ -97,7 +98,7 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
             lines = _lines(connection)
             limit = _limit(connection)
             peer = _peer(connection)
-            forms = {form: _export(connection, form, folder) for form in Form}
+            forms = {form: _export(connection, form, folder, made.pid) for form in Form}
         accepted = {form: _checked(form, folder) for form in Form}
     for form, found in accepted.items():
         forms[form] |= found
@@ -156,15 +157,15 @@ def _peer(connection: Connection) -> int:
     return round(len(batch) / (time.perf_counter() - began))
 
 
-def _export(connection: Connection, form: Form, folder: Path) -> dict[str, Any]:
-    began, spent = time.perf_counter(), time.process_time()
-    with (folder / form.value).open("wb") as file:
+def _export(connection: Connection, form: Form, folder: Path, server: int) -> dict[str, Any]:
+    began, spent = time.perf_counter(), cpu.Spent(server)
+    with (folder / form.value).open("wb") as file, spent.counted() as operations:
         done = journal.export(connection, form, file.write)
-        size = file.tell()
+        size, operations.done = file.tell(), done.postings
     seconds = time.perf_counter() - began
     return {
         "seconds": round(seconds, 2),
-        "processor_seconds": round(time.process_time() - spent, 2),  # ours, without the database's
+        "processor_ns": spent.each(),
         "postings_per_second": round(done.postings / seconds),
         "bytes": size,
     }

@@ -22,7 +22,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any, NamedTuple
 
 import psycopg
@@ -34,6 +34,7 @@ from api.main import create_app
 from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.settings import Settings
+from benchmarks import cpu
 from benchmarks.books.leases import requested, reserved
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
@@ -264,7 +265,7 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
             service = stack.enter_context(Service.open(settings, clock=clock))
             logs.append(_Log(service, uri, facts, numbers.hours))
         load = [round(each, 2) for each in os.getloadavg()]
-        measured = _asked(logs, numbers.calls)
+        measured = _asked(logs, numbers.calls, made.pid)
     month = measured["month"]
     ratio = month[-1]["p99_ms"] / month[0]["p99_ms"]
     return {
@@ -313,7 +314,8 @@ def _built(connection: Connection, projection: runner.Projection) -> int:
     return int(rebuilt.facts / max(0.001, rebuilt.seconds))
 
 
-def _asked(logs: list[_Log], calls: int) -> dict[str, Any]:
+def _asked(logs: list[_Log], calls: int, server: int) -> dict[str, Any]:
+    spent = cpu.Spent(server)
     chance = random.Random(1)
     month: dict[str, Any] = {
         "from": moment(START_US),
@@ -324,9 +326,9 @@ def _asked(logs: list[_Log], calls: int) -> dict[str, Any]:
         asked = [_Asked(log, stack) for log in logs]
         lines = [sum(kind["lines"] for kind in each.get(**month)["kinds"]) for each in asked]
         before = [_scans(log.uri) for log in logs]
-        told = {
+        told: dict[str, Any] = {
             "lines_of_the_month": lines,
-            "month": _times(asked, lambda one: one.get(**month), calls),
+            "month": _times(asked, lambda one: one.get(**month), calls, spent),
             "month_as_of_any_position": _times(
                 asked,
                 lambda one: one.get(**month, as_of_position=chance.randrange(1, one.log.head)),
@@ -340,6 +342,7 @@ def _asked(logs: list[_Log], calls: int) -> dict[str, Any]:
             "its_last_day": _times(asked, lambda one: one.get(**late), calls),
             "reads_nothing": _times(asked, lambda one: one.http.get("/v1/audit/log/key"), calls),
         }
+        told["processor_ns"] = spent.each()
         told["tables_scanned_whole"] = [
             sorted(name for name, scans in _scans(log.uri).items() if scans > was.get(name, 0))
             for log, was in zip(logs, before, strict=True)
@@ -363,15 +366,20 @@ class _Asked:
         return told
 
 
-def _times(asked: list[_Asked], call: Callable[[_Asked], Any], calls: int) -> list[dict[str, Any]]:
-    """Of each log in turn, a few calls to warm up left out."""
+def _times(
+    asked: list[_Asked], call: Callable[[_Asked], Any], calls: int, spent: cpu.Spent | None = None
+) -> list[dict[str, Any]]:
+    """Of each log in turn, a few calls to warm up left out. `spent`: on the last log."""
     taken: list[list[float]] = [[] for _ in asked]
     for turn in range(calls + 10):
         for times, one in zip(taken, asked, strict=True):
-            began = time.perf_counter()
-            call(one)
+            is_counted = spent is not None and turn >= 10 and one is asked[-1]
+            with spent.counted(1) if spent is not None and is_counted else nullcontext():
+                began = time.perf_counter()
+                call(one)
+                took = time.perf_counter() - began
             if turn >= 10:
-                times.append(1_000 * (time.perf_counter() - began))
+                times.append(1_000 * took)
     return [
         {
             "calls": calls,

@@ -72,7 +72,7 @@ def write_epochs(folder: Path, epochs: int, count: int) -> list[Path]:
 def run(size: Size) -> dict[str, Any]:
     """Seconds of a rehearsal, and that the policy in force changes nothing."""
     epochs, nodes = SIZES[size]
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="tally") as folder:
         files = write_epochs(Path(folder), epochs, nodes)
         proposed = replace(policy(), compute_ppm=600_000, treasury_ppm=200_000)
         began, used = time.perf_counter(), time.process_time()

@@ -84,6 +84,7 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
         "chunks": told["chunks"],
         "seal_seconds": told["seal_seconds"],
         "credit_seconds": told["credit_seconds"],
+        "cpu_seconds": told["cpu_seconds"],
         "first_chunks_ms": told["first_chunks_ms"],
         "last_chunks_ms": told["last_chunks_ms"],
         "alone": alone,
@@ -209,7 +210,7 @@ def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
         nodes = made_up(count)
         pipe.send("ready")
         pipe.recv()
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         settlement = epochs.settlement_of(ledger.world(), 1, position, nodes)
         seal = SealEpoch(
             epoch=1,
@@ -227,7 +228,7 @@ def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
             command = CreditRewards(epoch=1, chunk=number, rewards=rewards, at_us=END_US)
             ledger.handle(command, key=None, now_us=END_US)
             times.append(time.perf_counter() - at)
-        credited = time.perf_counter()
+        credited, used = time.perf_counter(), time.process_time() - used
         state = ledger.market.state_of(epochs.stream_of(1))
     assert isinstance(state, Epoch)
     assert state.status == "credited", state.status
@@ -238,6 +239,7 @@ def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
             "sealed_at": sealed,
             "seal_seconds": round(sealed - began, 1),
             "credit_seconds": round(credited - sealed, 1),
+            "cpu_seconds": round(used, 2),
             "first_chunks_ms": round(1_000 * sum(times[:tenth]) / tenth, 1),
             "last_chunks_ms": round(1_000 * sum(times[-tenth:]) / tenth, 1),
         }

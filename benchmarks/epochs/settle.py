@@ -255,7 +255,7 @@ def _kept(path: Path, data: bytes) -> str:
 def run(size: Size) -> dict[str, Any]:
     """Seconds of each stage from the cut to the root, and that all ways lead to one root."""
     epoch, processes = SIZES[size]
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as made:
+    with tempfile.TemporaryDirectory(prefix="tally") as made:
         folder = Path(made)
         (folder / "in_order").mkdir()
         (folder / "shuffled").mkdir()

@@ -29,6 +29,7 @@ from api.pools.gang_orders import reservation
 from api.process.lease_desk import streams_read
 from api.process.service import Service
 from api.settings import Settings
+from benchmarks import cpu
 from benchmarks.fleet.lease_open import PRICE, found
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
@@ -69,7 +70,8 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
         settings = Settings(data_dir=folder / "data", database_url=uri)
         with Service.open(settings) as service:
             found(service.ledger, numbers.nodes, renters=1)
-            ours, facts, mean_bytes = _ours(service, uri, numbers)
+            spent = cpu.Spent(made.pid)
+            ours, facts, mean_bytes = _ours(service, uri, numbers, spent)
         peer, limit = _peer(uri, numbers), _limit(uri, numbers.rounds, facts, mean_bytes)
     return {
         "figure": f"gang of {numbers.members * DEVICES} GPUs over {numbers.members} nodes, placed"
@@ -86,6 +88,7 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
             "load_average": [round(load, 2) for load in os.getloadavg()],
         },
         "ours": _told(ours),
+        "processor_ns": spent.each(),
         "peer": _told(peer),
         "limit": _told(limit),
         "of_peer": round(statistics.median(ours) / statistics.median(peer), 2),
@@ -102,24 +105,27 @@ def _told(took: list[float]) -> dict[str, float]:
     }
 
 
-def _ours(service: Service, uri: str, numbers: Numbers) -> tuple[list[float], int, int]:
+def _ours(
+    service: Service, uri: str, numbers: Numbers, spent: cpu.Spent
+) -> tuple[list[float], int, int]:
     took, facts = [], 0
     for number in range(numbers.rounds):
         with service.connection() as connection:
             service.follow(connection, [FLEET, POOLS], seconds=60)
         now_us = time.time_ns() // 1_000
         gang_id = f"gang_{number:032x}"
-        start = time.perf_counter()
-        outcome = service.ledger.handle(
-            lambda gang_id=gang_id, now_us=now_us: _commands(
-                service, gang_id, now_us, numbers.members
-            ),
-            key=CommandKey(RENTER, gang_id, b"f" * 32),
-            now_us=now_us,
-            reads=streams_read,
-            answer=lambda _changes, _state_of: Answer(201, b"{}"),
-        )
-        took.append((time.perf_counter() - start) * 1e3)
+        with spent.counted(numbers.members * DEVICES):
+            start = time.perf_counter()
+            outcome = service.ledger.handle(
+                lambda gang_id=gang_id, now_us=now_us: _commands(
+                    service, gang_id, now_us, numbers.members
+                ),
+                key=CommandKey(RENTER, gang_id, b"f" * 32),
+                now_us=now_us,
+                reads=streams_read,
+                answer=lambda _changes, _state_of: Answer(201, b"{}"),
+            )
+            took.append((time.perf_counter() - start) * 1e3)
         facts = len(outcome.changes)
         _check(service, gang_id, numbers.members)
         cancel = CloseGang(

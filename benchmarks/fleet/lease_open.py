@@ -63,7 +63,7 @@ from ledger.log.handle import Ledger
 
 DEVICES = 8
 PRICE = 2_780_000
-FIGURE_RATE, FIGURE_MS = 400, 150
+FIGURE_RATE, FIGURE_MS = 1_500, 80
 NODES_TOGETHER = 10
 OPERATOR, OWNER = "acct_operator", "acct_owner"
 

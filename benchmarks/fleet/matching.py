@@ -163,6 +163,7 @@ class Timed:
     p50_ms: float
     p99_ms: float
     cpu_p99_ms: float  # of the thread itself: on a busy machine the wall tells of the neighbours
+    cpu_mean_ns: int
 
 
 def timed(ask: Callable[[Need], object], needs: list[Need], rounds: int) -> Timed:
@@ -176,7 +177,9 @@ def timed(ask: Callable[[Need], object], needs: list[Need], rounds: int) -> Time
         seconds.append(time.perf_counter() - started)
     seconds.sort()
     busy.sort()
-    return Timed(_at(seconds, 0.5), _at(seconds, 0.99), _at(busy, 0.99))
+    return Timed(
+        _at(seconds, 0.5), _at(seconds, 0.99), _at(busy, 0.99), round(1e9 * sum(busy) / len(busy))
+    )
 
 
 def _at(seconds: list[float], part: float) -> float:

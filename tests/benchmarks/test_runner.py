@@ -3,41 +3,112 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import __main__ as runner
-from benchmarks.__main__ import Benchmark
+from benchmarks import alone
 from benchmarks.books import projections
+from benchmarks.lines import Benchmark, Line
+from benchmarks.machine import is_busy, others
 from benchmarks.size import Size
+from benchmarks.table import table
+from tests.benchmarks import planted as plants
 from tests.projections.story import Size as StorySize
 
 
-def test_a_benchmark_that_fails_is_named_and_the_others_are_kept(
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runner does not look at the machine for seconds, nor start a server to ask about it."""
+    monkeypatch.setattr(runner, "LOOK_SECONDS", dict.fromkeys(Size, 0.0))
+    monkeypatch.setattr(runner, "machine", lambda: {"cores": 2})
+
+
+def planted(*runs: Callable[..., dict[str, Any]]) -> list[Benchmark]:
+    def line(result: dict[str, Any]) -> Iterator[Line]:
+        yield Line(f"rate {result['rate']}", "", None, result["rate"], None, None, None, None)
+
+    return [Benchmark(run.__name__, run, line) for run in runs]
+
+
+def test_a_benchmark_that_fails_or_dies_costs_no_other_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "results" / "latest.json"
-
-    def first(*_: object) -> dict[str, Any]:
-        return {"rate": 7}
-
-    def second(*_: object) -> dict[str, Any]:
-        raise IndexError("list index out of range")
-
-    def third(*_: object) -> dict[str, Any]:
-        assert _kept(output)["benchmarks"]["first"]["rate"] == 7, "written before the next begins"
-        return {"rate": 9}
-
-    some = [Benchmark(each.__name__, each, lambda _: iter(())) for each in (first, second, third)]
+    monkeypatch.setenv(plants.KEPT, str(output))
+    some = planted(plants.first, plants.failing, plants.dying, plants.last)
     monkeypatch.setattr(runner, "BENCHMARKS", some)
-    monkeypatch.setattr(runner, "machine", lambda: {"cores": 2})
-    assert runner.main(["--output", str(output)]) == 1
-    kept = _kept(output)
-    assert list(kept["benchmarks"]) == ["first", "third"]
-    assert kept["failed"] == {"second": "IndexError: list index out of range"}
-    assert "FAILED: second: IndexError: list index out of range" in capsys.readouterr().err
+    assert runner.main(["--tiny", "--output", str(output)]) == 1
+    kept, told = _kept(output), capsys.readouterr()
+    assert list(kept["benchmarks"]) == ["first", "last"]
+    assert [line["what"] for line in kept["lines"]] == ["rate 7", "rate 9"]
+    assert "rate 7" in told.out
+    assert "rate 9" in told.out
+    assert kept["failed"] == {
+        "failing": "IndexError: list index out of range",
+        "dying": "its process died: exit code 9",
+    }
+    assert "FAILED: failing: IndexError: list index out of range" in told.err
+    assert "failing: 3 left" in told.err
+
+
+def test_a_benchmark_that_hangs_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alone, "GOING_SECONDS", 0.1)
+    monkeypatch.setattr(alone, "PATIENCE_SECONDS", 0.5)
+    started, answer = tmp_path / "started", alone._answer
+    monkeypatch.setenv(plants.STARTED, str(started))
+
+    def once_it_hangs(*arguments: Any) -> dict[str, Any]:
+        while not started.exists():
+            time.sleep(0.05)
+        return answer(*arguments)
+
+    monkeypatch.setattr(alone, "_answer", once_it_hangs)
+    with pytest.raises(alone.Failed, match="ended after 1 s without a result"):
+        alone.run_alone(plants.hanging, Size.TINY, 1)
+    postgres, sleeper, folder = started.read_text().split()
+    assert not any(_is_there(int(pid)) for pid in (postgres, sleeper))
+    assert not Path(folder).exists()
+
+
+def _is_there(pid: int) -> bool:
+    """A process that still does something: not one that only waits to be fetched."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_what_was_measured_on_a_busy_machine_is_marked() -> None:
+    quiet = {"load_average": 3.0, "cores_of_others": 0.0}
+    cores = os.cpu_count() or 1
+    for before, after, stolen, busy in (
+        (0.0, 0.0, 0.0, False),
+        (0.2 * cores, 0.0, 0.0, True),
+        (0.0, 0.2 * cores, 0.0, True),
+        (0.0, 0.0, 0.2 * cores, True),
+    ):
+        seen = [{**quiet, "cores_of_others": one} for one in (before, after)]
+        assert is_busy(seen[0], seen[1], stolen) == busy
+    line = replace(next(planted(plants.first)[0].lines({"rate": 7})), is_busy=True)
+    assert "BUSY: rate 7" in table([line])
+
+
+def test_others_are_seen_at_work() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as worker:
+        seen = others(1.0)["cores_of_others"]
+        worker.kill()
+    assert seen > 0.4
 
 
 def _kept(output: Path) -> dict[str, Any]:
@@ -57,8 +128,8 @@ def test_a_story_of_too_few_leases_says_so_before_it_begins() -> None:
 
 
 def _one(reached: bool | None) -> Benchmark:
-    line = runner.Line("it", "> 1/s", reached, 1, None, None, None, None)
-    return Benchmark("one", lambda *_: {"rate": 1}, lambda _: iter([line]))
+    line = Line("it", "> 1/s", reached, 1, None, None, None, None)
+    return Benchmark("first", plants.first, lambda _: iter([line]))
 
 
 @pytest.mark.parametrize(("size", "judged"), [("full", False), ("short", None), ("tiny", None)])
@@ -66,7 +137,6 @@ def test_figures_are_judged_in_full_size_alone(
     size: str, judged: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "BENCHMARKS", [_one(reached=False)])
-    monkeypatch.setattr(runner, "machine", lambda: {"cores": 2})
     output = tmp_path / "told.json"
     assert runner.main([f"--{size}", "--output", str(output)]) == int(judged is False)
     assert (_kept(output)["size"], _kept(output)["lines"][0]["reached"]) == (size, judged)
@@ -82,7 +152,37 @@ def test_a_tiny_run_leaves_the_results_alone(
 ) -> None:
     monkeypatch.setattr(runner, "RESULTS", tmp_path / "latest.json")
     monkeypatch.setattr(runner, "BENCHMARKS", [_one(reached=None)])
-    monkeypatch.setattr(runner, "machine", lambda: {"cores": 2})
     assert runner.main([f"--{size}"]) == 0
     assert (tmp_path / "latest.json").exists() == is_written
     assert ("written to" in capsys.readouterr().err) == is_written
+
+
+def test_a_run_goes_on_where_one_of_the_same_code_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "told.json"
+    monkeypatch.setattr(runner, "_commit", lambda: "abc")
+    monkeypatch.setattr(runner, "BENCHMARKS", planted(plants.first, plants.failing))
+    arguments = ["--tiny", "--output", str(output), "--go-on"]
+    assert runner.main(arguments) == 1
+    monkeypatch.setenv(plants.KEPT, str(output))
+    monkeypatch.setattr(runner, "BENCHMARKS", planted(plants.first, plants.last))
+    assert runner.main(arguments) == 0
+    assert "first: " not in capsys.readouterr().err.split("FAILED", 1)[1]
+    kept = _kept(output)
+    assert list(kept["benchmarks"]) == ["first", "last"]
+    assert [line["what"] for line in kept["lines"]] == ["rate 7", "rate 9"]
+    assert kept["failed"] == {}
+    monkeypatch.setattr(runner, "_commit", lambda: "other code")
+    monkeypatch.setattr(runner, "BENCHMARKS", planted(plants.first))
+    assert runner.main(arguments) == 0
+    assert list(_kept(output)["benchmarks"]) == ["first"]
+
+
+def test_a_run_of_some_leaves_the_results_of_all_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "RESULTS", tmp_path / "latest.json")
+    monkeypatch.setattr(runner, "BENCHMARKS", [_one(reached=None)])
+    assert runner.main(["--short", "--only", "first"]) == 0
+    assert not (tmp_path / "latest.json").exists()

@@ -14,18 +14,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from benchmarks.__main__ import BENCHMARKS, Benchmark, table
 from benchmarks.door import console, under_attack
 from benchmarks.fleet import fleet_read
+from benchmarks.lines import BENCHMARKS, Benchmark
 from benchmarks.log import restore
 from benchmarks.size import Size
+from benchmarks.table import table
 from tests.conftest import Databases
-
-LONG = {"lease_open", "reporter_footprint", "ingest", "projections"}
-"""The first starts the whole server three times, which takes more processor time than all the
-others; the second starts the reporter four times, the third three servers and their load; the last
-makes every view anew.
-"""
 
 
 @dataclass
@@ -64,12 +59,10 @@ WHOLE = pytest.mark.slow("::test_a_benchmark_runs_and_tells_its_lines")
 
 
 def params() -> list[object]:
-    marks = {
-        one.name: pytest.mark.long if one.name in LONG else WHOLE
+    return [
+        pytest.param(one, id=one.name, marks=() if one.name in SHORT else WHOLE)
         for one in BENCHMARKS
-        if one.name not in SHORT
-    }
-    return [pytest.param(one, id=one.name, marks=marks.get(one.name, ())) for one in BENCHMARKS]
+    ]
 
 
 @pytest.mark.parametrize("benchmark", params())

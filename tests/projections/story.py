@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
@@ -2109,9 +2110,24 @@ class Writer:
         self.position = 0
         self.hash = GENESIS_MARKET
         self.recorded_us = 0
-        self._versions: dict[Stream[Any], int] = {}
+        self._versions: dict[UUID, int] = {}
         self._accounts: dict[str, int] = {}
-        self._balances: list[tuple[str, str, int]] = []  # name, asset, debits minus credits
+        self._balances: dict[int, tuple[str, str, int]] = {}  # name, asset, debits minus credits
+
+    def go_on(self) -> None:
+        """Take up a log that was written through its door; nothing else writes to it meanwhile."""
+        head = self.connection.execute("SELECT pos, hash, recorded_us FROM market_events_head")
+        self.position, self.hash, self.recorded_us = head.fetchone() or (0, GENESIS_MARKET, 0)
+        self._versions = dict(
+            self.connection.execute(
+                "SELECT originator_id, max(originator_version) FROM market_events GROUP BY 1"
+            ).fetchall()
+        )
+        rows = self.connection.execute(
+            "SELECT id, name, asset, side * units FROM account ORDER BY id"
+        )
+        for number, name, asset, net in rows.fetchall():
+            self._accounts[name], self._balances[number] = number, (name, asset, net)
 
     def write(self, told: Iterable[Told]) -> int:
         """Append these facts in one transaction; returns the position of the last."""
@@ -2127,7 +2143,7 @@ class Writer:
             with self.connection.cursor().copy(
                 "COPY account (id, name, asset, side, units) FROM STDIN"
             ) as copy:
-                for number, (name, asset, net) in enumerate(self._balances, start=1):
+                for number, (name, asset, net) in self._balances.items():
                     side = kind_of(name).side  # turned round where the story draws on nothing
                     side = side if side * net >= 0 else -side
                     copy.write_row((number, name, asset, side, side * net))
@@ -2139,24 +2155,23 @@ class Writer:
         return self.position
 
     def _event(self, stream: Stream[Any], fact: Any) -> tuple[Any, ...]:
-        version = self._versions[stream] = self._versions.get(stream, 0) + 1
-        key = self.blinding_key
-        blind = "00" * 16 if key is None else codec.blind(key, stream.uuid, version)
+        uuid, key = stream.uuid, self.blinding_key
+        version = self._versions[uuid] = self._versions.get(uuid, 0) + 1
+        blind = "00" * 16 if key is None else codec.blind(key, uuid, version)
         name, body = codec.encode(fact, f"told/{self.position + 1}", blind)
-        leaf = market_leaf(stream.uuid, version, name, body)
+        leaf = market_leaf(uuid, version, name, body)
         self.position += 1
         self.hash = chain(self.hash, leaf)
         self.recorded_us = max(self.recorded_us, fact.at_us)
-        return stream.uuid, version, name, body, self.position, leaf, self.hash, self.recorded_us
+        return uuid, version, name, body, self.position, leaf, self.hash, self.recorded_us
 
     def _posting(self, entry: Any) -> tuple[Any, ...]:
         numbers, units, after = [], [], []
         for name, moved in entry.lines:
-            number = self._accounts.setdefault(name, len(self._accounts) + 1)
-            if number > len(self._balances):
-                self._balances.append((name, entry.asset.value, 0))
-            net = self._balances[number - 1][2] + moved
-            self._balances[number - 1] = (name, entry.asset.value, net)
+            number = self._accounts.get(name) or next(reversed(self._balances), 0) + 1
+            self._accounts[name] = number
+            net = self._balances.get(number, ("", "", 0))[2] + moved
+            self._balances[number] = (name, entry.asset.value, net)
             numbers.append(number)
             units.append(moved)
             after.append(abs(net))

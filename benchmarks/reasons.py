@@ -1,0 +1,31 @@
+"""Why a figure is not reached, as far as it was looked into: where the time goes, in words."""
+
+from __future__ import annotations
+
+REASONS = {
+    "reports of 100 samples over HTTP": "One process of the server does it all, and the load"
+    " generator takes its time from the same cores.",
+    "usage log append": "PostgreSQL chains and files each report in PL/pgSQL where COPY only"
+    " stores bytes; with checking, the signature and the strict reading come before it.",
+    "market log append x1": "One append is one round trip and one commit, as the library's: beside"
+    " the facts it writes the chain, the position and the books in the same transaction.",
+    "market log append x100": "Most of the time goes into PL/pgSQL that books each entry and into"
+    " the indexes of facts and postings.",
+    "double entry": "The append books each entry with the balance after it, chains each fact and"
+    " keeps one order of all writers; the rest is the indexes of facts and postings, which the"
+    " limit keeps too.",
+    "accrual of": "Each lease is decided in Python by itself, and its fact is encoded by itself.",
+    "rebuild of usage, reports": "Reports are decoded in Python, row by row into columns; the limit"
+    " is that decoding alone.",
+    "rebuild of": "A view reads every fact as JSON in PostgreSQL and writes its rows and indexes;"
+    " one that keeps a row for each fact, or asks its own rows before it writes, takes longest.",
+    "lease open": "One request decides the job, the request, the match and the reservation in one"
+    " process; the interpreter's lock is held while it does so.",
+}
+UNKNOWN = "Why is not known yet: it was not profiled."
+
+
+def reason_of(what: str) -> str:
+    """The reason under the longest name that the line begins with."""
+    found = [name for name in REASONS if what.startswith(name)]
+    return REASONS[max(found, key=len)] if found else UNKNOWN
