@@ -22,9 +22,11 @@ from domain.nesting import is_too_deep
 from domain.refusal import Refused
 from ledger.bundle import parquet
 from ledger.bundle.epoch_replay import EpochReplay
+from ledger.bundle.lane_walk import Problem
 from ledger.bundle.root_replay import TREASURY_ADDRESS, RootDue, RootReplay
 from ledger.bundle.shape import log_file, result_root
-from ledger.bundle.verify import Problem, VerifyReport, verify_bundle
+from ledger.bundle.verify import Step, VerifyReport, not_told, verify_bundle
+from ledger.fan_out.executor import SERIAL, Executor
 from ledger.log.codec import NotStorable, decode
 
 PROBLEMS_MAX = 20
@@ -52,10 +54,17 @@ class ReplayReport:
 
 
 def replay_bundle(
-    directory: Path, root: Path | None = None, key: str | None = None
+    directory: Path,
+    root: Path | None = None,
+    key: str | None = None,
+    *,
+    executor: Executor = SERIAL,
+    step: Step = not_told,
 ) -> ReplayReport:
-    """Verify a bundle and execute it again. Never raises for what a bundle contains."""
-    verified = verify_bundle(directory, root, key)
+    """Verify a bundle and execute it again; `executor` walks its lanes, and `step` counts them.
+    Never raises for what a bundle contains. Raises WorkLost.
+    """
+    verified = verify_bundle(directory, root, key, executor=executor, step=step)
     if not verified.ok:
         return ReplayReport(verified, (), 0, 0, 0, None)
     work = _Replay(directory)

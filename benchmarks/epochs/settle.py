@@ -39,7 +39,6 @@ import numpy as np
 import sha3
 
 from api.process.collecting import collecting_later
-from benchmarks.epochs.executor import Processes, Serial
 from benchmarks.epochs.lane_totals import (
     FIELDS,
     SUMS,
@@ -56,6 +55,8 @@ from domain.epochs.epoch_file import epoch_file
 from domain.epochs.policy import PolicyPublished, first_policy
 from domain.epochs.reward_terms import REWARD_TERMS, Rated
 from domain.epochs.settlement import Cut, Openings, Settlement, settle
+from ledger.fan_out.executor import Serial
+from ledger.fan_out.processes import Processes
 
 LANES = 64
 SOURCES = ("burned", "cash", "grant.start")

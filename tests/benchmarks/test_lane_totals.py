@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks.epochs import settle as synthetic
-from benchmarks.epochs.executor import Executor, Processes, Serial
 from benchmarks.epochs.lane_totals import (
     FIELDS,
     SUMS,
@@ -20,6 +19,8 @@ from benchmarks.epochs.lane_totals import (
     write_lane,
 )
 from benchmarks.size import Size
+from ledger.fan_out.executor import Executor, Serial
+from ledger.fan_out.processes import Processes
 
 SIZE = synthetic.SIZES[Size.TINY].epoch
 
