@@ -121,7 +121,7 @@ def settle_lanes(
         over = owners_over(paid, cut.terms.owner_cap)
         found = apply(partial(_owned, pools, whole, store, frozenset(over)), numbers)
         cuts = owner_cuts([node for nodes in found for node in nodes], over)
-        cut_down(paid, [one._replace(index=0) for one in cuts])  # lanes are known by their sums
+        cut_down(paid, [one._replace(place=0) for one in cuts])  # lanes are known by their sums
     settled = outcome(cut, pools, whole, paid)
     return SettledLanes(settled, file_of(settled, _rows(store, numbers)))
 

@@ -463,7 +463,7 @@ class Owned(NamedTuple):
     account_id: str
     node_id: str
     lane: int
-    index: int
+    place: int
     compute: int
     availability: int
 
@@ -484,8 +484,8 @@ def owned_nodes(lane: int, weighed: Weighed, paid: Paid, accounts: Container[str
         strict=True,
     )
     return [
-        Owned(who, node_id, lane, index, worked, idle)
-        for who, node_id, index, worked, idle in rows
+        Owned(who, node_id, lane, place, worked, idle)
+        for who, node_id, place, worked, idle in rows
         if who in accounts
     ]
 
@@ -512,8 +512,8 @@ def cut_down(lanes: Sequence[Paid], cuts: Iterable[Owned]) -> None:
     """Take the cuts from what is paid."""
     for one in cuts:
         paid = lanes[one.lane]
-        paid.compute[one.index] -= one.compute
-        paid.availability[one.index] -= one.availability
+        paid.compute[one.place] -= one.compute
+        paid.availability[one.place] -= one.availability
         paid.earned[one.account_id] -= one.compute + one.availability
 
 

@@ -44,7 +44,8 @@ def test_the_golden_root_comes_of_every_executor_and_of_every_order(
             synthetic.root_of(SIZE, totals(executor, lanes), is_backwards=is_backwards)
             for executor, lanes, is_backwards in found
         }
-        for number, executor in enumerate((Serial(), two)):
+        both: tuple[Executor, Executor] = (Serial(), two)
+        for number, executor in enumerate(both):
             store = tmp_path / f"store_{number}"
             store.mkdir()
             roots.add(synthetic.root_by_lanes(SIZE, shuffled, executor, store))
