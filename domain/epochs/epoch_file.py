@@ -13,9 +13,10 @@ it needs nothing else to be checked.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
+from itertools import chain, repeat
 from typing import Any
 
 from domain.epochs.emission import EmissionSegment
@@ -77,8 +78,7 @@ def file_of(settled: Outcome, nodes: Iterable[str]) -> bytes:
         "rewards": _Texts(_texts(s.rewards, _pair)),
         "adjustments_open": _pairs(s.adjustments),
     }
-    parts = (f"{_json(name)}:{_text(document[name])}" for name in sorted(document))
-    return f"{{{','.join(parts)}}}".encode()
+    return b"".join(piece.encode() for piece in _pieces(document))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,20 @@ class _Texts:
     texts: Iterable[str]
 
 
-def _text(value: Any) -> str:
-    return f"[{','.join(value.texts)}]" if isinstance(value, _Texts) else _json(value)
+def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
+    """The file piece by piece, so that it is in memory no more often than it has to be."""
+    for mark, name in zip(chain("{", repeat(",")), sorted(document), strict=False):
+        yield f"{mark}{_json(name)}:"
+        value = document[name]
+        if isinstance(value, _Texts):
+            yield "["
+            for between, text in zip(chain([""], repeat(",")), value.texts, strict=False):
+                yield between
+                yield text
+            yield "]"
+        else:
+            yield _json(value)
+    yield "}"
 
 
 def _texts(rows: Sequence[Any], form: Callable[[Any], Any]) -> Iterator[str]:

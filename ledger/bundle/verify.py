@@ -228,21 +228,23 @@ class _Verification:
         except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
             self.bad(MANIFEST_FILE, f"cannot be read: {error!r}")
             raise _Stop from None
-        for path, entry in self.files.items():
-            self._check_file(path, entry)
+        self._check_files()
 
-    def _check_file(self, path: str, entry: dict[str, Any]) -> None:
-        known = log_file(path) or epoch_of(path) or payout_of(path) or clients_of(path)
-        known = known or path in (CHECKPOINT_FILE, KEYS_FILE)
-        file = self.directory / path
-        if not known:
-            self.bad(path, "no such file belongs to a bundle")
-        elif not file.is_file():
-            self.bad(path, "missing")
-        elif parquet.sha256_of(file) != entry.get("sha256"):
-            self.bad(path, "its SHA-256 is not the one in the manifest")
-        elif file.stat().st_size != entry.get("bytes"):
-            self.bad(path, "its size is not the one in the manifest")
+    def _check_files(self) -> None:
+        there = [
+            path for path in self.files if _belongs(path) and (self.directory / path).is_file()
+        ]
+        paths = [self.directory / path for path in there]
+        hashes = dict(zip(there, self.executor.map(parquet.sha256_of, paths), strict=True))
+        for path, entry in self.files.items():
+            if not _belongs(path):
+                self.bad(path, "no such file belongs to a bundle")
+            elif path not in hashes:
+                self.bad(path, "missing")
+            elif hashes[path] != entry.get("sha256"):
+                self.bad(path, "its SHA-256 is not the one in the manifest")
+            elif (self.directory / path).stat().st_size != entry.get("bytes"):
+                self.bad(path, "its size is not the one in the manifest")
 
     def _log_key(self, given: str | None) -> VerifierKey:
         try:
@@ -469,3 +471,9 @@ class _Verification:
             self.bad(path, "not the file that was sealed")
         elif wrong := wrong_in(data, sealed.epoch, sealed.file_sha256):
             self.bad(path, wrong)
+
+
+def _belongs(path: str) -> bool:
+    """Whether a bundle has a file of this name."""
+    by_name = log_file(path) or epoch_of(path) or payout_of(path) or clients_of(path)
+    return by_name is not None or path in (CHECKPOINT_FILE, KEYS_FILE)

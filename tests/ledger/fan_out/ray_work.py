@@ -1,10 +1,10 @@
 """What the tests of Ray do on a cluster: an export verified and an epoch settled, while something
 is killed. Run by itself it makes a cluster of two nodes with one processor each:
 
-    unshare --net --pid --fork --mount-proc python -m tests.ledger.fan_out.ray_work FOLDER
+    unshare --net --pid --fork --mount-proc python -m tests.ledger.fan_out.ray_work FOLDER SOCKETS
 
 because `ray start` announces the first address that is not the loopback interface's, and so that
-all that it starts ends with it.
+all that it starts ends with it. The name of the folder of sockets has to be short.
 """
 
 from __future__ import annotations
@@ -113,11 +113,11 @@ def kill_node(raylet: int) -> bool:
     return True
 
 
-def two_nodes(folder: Path) -> dict[str, Any]:
+def two_nodes(folder: Path, sockets: Path) -> dict[str, Any]:
     """Both pieces of work on two nodes; then each again, with the second node killed meanwhile."""
     found: dict[str, Any] = {}
     head = ("--head", f"--port={PORT}", "--include-dashboard=false", "--disable-usage-stats")
-    start(folder, *head, f"--temp-dir={folder / 'ray'}")
+    start(folder, *head, f"--temp-dir={sockets}")
     first = raylets()
     address = f"127.0.0.1:{PORT}"
     works: dict[str, Callable[[Executor], str]] = {
@@ -144,9 +144,9 @@ def _timed(work: Callable[[Executor], str], executor: Executor) -> tuple[str, fl
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, sockets = map(Path, sys.argv[1:])
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    sys.stdout.write(json.dumps(two_nodes(folder)) + "\n")
+    sys.stdout.write(json.dumps(two_nodes(folder, sockets)) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -90,14 +91,15 @@ def test_a_cluster_of_this_machine_comes_to_the_same_and_a_killed_worker_costs_n
 )
 def test_two_nodes_come_to_the_same_and_so_does_one_when_the_other_is_killed(work: Path) -> None:
     command = ["unshare", "--net", "--pid", "--fork", "--mount-proc", sys.executable]
-    done = subprocess.run(
-        [*command, "-m", "tests.ledger.fan_out.ray_work", str(work)],
-        cwd=ray_work.ROOT,
-        capture_output=True,
-        text=True,
-        timeout=TWO_NODES_S,
-        check=False,
-    )
+    with TemporaryDirectory(prefix="tally", dir="/tmp", ignore_cleanup_errors=True) as sockets:
+        done = subprocess.run(
+            [*command, "-m", "tests.ledger.fan_out.ray_work", str(work), sockets],
+            cwd=ray_work.ROOT,
+            capture_output=True,
+            text=True,
+            timeout=TWO_NODES_S,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr[-3_000:] + (work / "ray.log").read_text()[-3_000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["digest_processors"] == found["root_processors"] == 2
