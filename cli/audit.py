@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.checking import line_proof
+from cli.checking.executors import ExecutorOption, chosen, report_files
 from cli.checking.log_key import verifier_key_of
 from cli.remote import ApiKey, Remote, Url, reads
 from cli.settings import ConfigFile, DataDir, opened
@@ -29,6 +30,7 @@ from cli.terminal import (
     facts,
     group,
     note,
+    progress,
     tell,
 )
 
@@ -109,6 +111,7 @@ def verify(
         Path | None, typer.Option(metavar="FILE", help="A head from another source.")
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="KEY|FILE|URL", help=KEY_HELP)] = None,
+    executor: ExecutorOption = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
@@ -124,9 +127,7 @@ def verify(
         return
     path = Path(what)
     if path.is_dir():
-        from ledger.bundle.verify import verify_bundle
-
-        report = verify_bundle(path, root, key, _wallet_signer())
+        report = _verified(path, root, key, executor)
         tell(_told(report), str(report).split("\n"), as_json=as_json)
         if not report.ok:
             raise typer.Exit(EXIT_NO)
@@ -140,6 +141,15 @@ def verify(
         raise InputUnusable(f"{path} is not there: give the folder of an export or a proof file")
 
 
+def _verified(
+    bundle: Path, root: Path | None, key: str | None, executor: str | None
+) -> VerifyReport:
+    from ledger.bundle.verify import verify_bundle
+
+    with chosen(executor, report_files(bundle)) as work, progress() as step:
+        return verify_bundle(bundle, root, key, _wallet_signer(), executor=work, step=step)
+
+
 @app.command(epilog="Example: tallystick audit replay bundle --root checkpoint.txt")
 def replay(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an export.")],
@@ -147,6 +157,7 @@ def replay(
         Path | None, typer.Option(metavar="FILE", help="A head from another source.")
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="KEY|FILE|URL", help=KEY_HELP)] = None,
+    executor: ExecutorOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Verify an export, then settle its epochs again and build their payout roots again.
@@ -159,7 +170,9 @@ def replay(
 
     if not directory.is_dir():
         raise InputUnusable(f"{directory} is not there: give the folder of an export")
-    found = replay_bundle(directory, root, None if key is None else verifier_key_of(key))
+    key = None if key is None else verifier_key_of(key)
+    with chosen(executor, report_files(directory)) as work, progress() as step:
+        found = replay_bundle(directory, root, key, executor=work, step=step)
     told: dict[str, Any] = {
         "replayed": found.ok,
         "verified": found.verified.ok,
@@ -284,6 +297,7 @@ def _told(report: VerifyReport) -> dict[str, Any]:
         "resource_charges_unread": report.charges_unread,
         "key_given": report.key_given,
         "checked_against_published_root": report.against is not None,
+        "digest": report.digest,
         "problems": [str(problem) for problem in report.problems],
     }
     if report.checkpoint is not None:

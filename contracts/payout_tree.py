@@ -12,8 +12,9 @@ not `hashlib.sha3_256`. This file knows trees and totals; it knows neither chain
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -30,6 +31,10 @@ PAYOUT_ENCODING = ("uint256", "address", "address", "uint256")
 WORD_END = 1 << 256
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+
+LEAVES_AT_ONCE = 16_384
+
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 Row = tuple[int | str, ...]
 """The fields of one leaf in the order of the encoding: int for uint256, 0x-text for address."""
@@ -84,20 +89,20 @@ class StandardTree:
         }
 
 
-def build(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -> StandardTree:
+def build(
+    rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING, *, apply: Map = map
+) -> StandardTree:
     """The tree over `rows`; proofs keep the order of the rows, the root does not depend on it.
+    Leaves are hashed by `apply`, a slice of rows at a time: `map`, or what shares work out.
 
     Raises Refused, in this order: EMPTY_TREE, BAD_ADDRESS, AMOUNT_OUT_OF_RANGE, ZERO_AMOUNT (last
     field), DUPLICATE_LEAF (equal in all fields but the last). Rule: conformance suite `merkle`.
     """
     check_rows(rows, encoding)
     keccak = sha3.keccak_256  # bound once: what follows is the time of a large tree
-    columns = [
-        _words(kind, column) for kind, column in zip(encoding, zip(*rows, strict=True), strict=True)
-    ]
-    leaves = [
-        keccak(keccak(b"".join(words)).digest()).digest() for words in zip(*columns, strict=True)
-    ]
+    slices = (rows[at : at + LEAVES_AT_ONCE] for at in range(0, len(rows), LEAVES_AT_ONCE))
+    hashed = apply(partial(_leaves, tuple(encoding)), slices)
+    leaves = [leaf for some in hashed for leaf in some]
     count = len(leaves)
     order = sorted(range(count), key=leaves.__getitem__)
     index_by_row = [0] * count
@@ -109,6 +114,13 @@ def build(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -> Sta
         hashes.append(keccak(one + other if one < other else other + one).digest())
     hashes.reverse()
     return StandardTree(tuple(rows), hashes, index_by_row, tuple(encoding))
+
+
+def _leaves(encoding: Sequence[str], rows: Sequence[Row]) -> list[bytes]:
+    keccak = sha3.keccak_256
+    columns = zip(*rows, strict=True)
+    words = [_words(kind, column) for kind, column in zip(encoding, columns, strict=True)]
+    return [keccak(keccak(b"".join(row)).digest()).digest() for row in zip(*words, strict=True)]
 
 
 def check_rows(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -> None:
@@ -160,16 +172,17 @@ def payout_tree(
     *,
     previous: Mapping[str, int],
     committed: int,
+    apply: Map = map,
 ) -> StandardTree:
     """The tree of one root: a leaf per account with the lifetime total it may have claimed.
 
     `totals` is (account address, lifetime total in token units); `previous` the totals of the last
     accepted root, by address in any case; `committed` the sum that the ledger stands for.
-    Raises Refused like `build`, TotalFell when an account has less than before or is missing,
-    CommittedMismatch when the leaves do not add up. Corrections go into later epochs.
+    `apply` as in `build`. Raises Refused like it, TotalFell when an account has less than before or
+    is missing, CommittedMismatch when the leaves do not add up. Corrections go into later epochs.
     """
     rows: list[Row] = [(chain_id, distributor, account, total) for account, total in totals]
-    tree = build(rows)
+    tree = build(rows, apply=apply)
     now = {account.lower(): total for account, total in totals}
     for account, before in previous.items():
         if now.get(account.lower(), 0) < before:

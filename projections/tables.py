@@ -13,15 +13,14 @@ import logging
 import threading
 import time
 from collections.abc import Container, Generator, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from multiprocessing import get_context
 
 import psycopg
 from psycopg import sql
 
+from ledger.fan_out.processes import Processes
 from ledger.log import usage_reads
 from projections import runner
 from projections.audit import registry as audit
@@ -261,16 +260,17 @@ def all_lanes(
     """Bring all usage lanes of one schema to their heads, by so many processes; the reports."""
     if workers == 1 or conninfo is None:
         return lanes_to_head(connection, projection, schema, range(LANES))
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        parts = [
-            pool.submit(_lanes_apart, conninfo, projection.name, schema, worker, workers)
-            for worker in range(workers)
-        ]
-        return sum(part.result() for part in parts)
+    parts = [
+        (conninfo, projection.name, schema, range(worker, LANES, workers))
+        for worker in range(workers)
+    ]
+    with Processes(workers) as processes:
+        return sum(processes.map(_lanes_apart, parts))
 
 
-def _lanes_apart(conninfo: str, name: str, schema: str, worker: int, workers: int) -> int:
-    lanes = range(worker, LANES, workers)
+def _lanes_apart(part: tuple[str, str, str, range]) -> int:
+    """Done again where its process was killed, from where its schema stands."""
+    conninfo, name, schema, lanes = part
     with psycopg.connect(conninfo, autocommit=True) as connection:
         return lanes_to_head(connection, BY_NAME[name], schema, lanes)
 

@@ -15,16 +15,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from api.process.collecting import collecting_later
 from contracts import manifest
 from contracts.manifest import ManifestInvalid, Payout
 from contracts.payout_tree import PAYOUT_ENCODING, build
 from domain.nesting import is_too_deep
 from domain.refusal import Refused
 from ledger.bundle import parquet
-from ledger.bundle.epoch_replay import EpochReplay
+from ledger.bundle.epoch_replay import EpochReplay, Executed, executed
+from ledger.bundle.lane_walk import Problem
 from ledger.bundle.root_replay import TREASURY_ADDRESS, RootDue, RootReplay
-from ledger.bundle.shape import log_file, result_root
-from ledger.bundle.verify import Problem, VerifyReport, verify_bundle
+from ledger.bundle.shape import epoch_of, log_file, result_root
+from ledger.bundle.verify import Step, VerifyReport, not_told, verify_bundle
+from ledger.fan_out.executor import SERIAL, Executor
 from ledger.log.codec import NotStorable, decode
 
 PROBLEMS_MAX = 20
@@ -52,13 +55,20 @@ class ReplayReport:
 
 
 def replay_bundle(
-    directory: Path, root: Path | None = None, key: str | None = None
+    directory: Path,
+    root: Path | None = None,
+    key: str | None = None,
+    *,
+    executor: Executor = SERIAL,
+    step: Step = not_told,
 ) -> ReplayReport:
-    """Verify a bundle and execute it again. Never raises for what a bundle contains."""
-    verified = verify_bundle(directory, root, key)
+    """Verify a bundle and execute it again; `executor` walks its lanes and settles its epochs, and
+    `step` counts the lanes. Never raises for what a bundle contains. Raises WorkLost.
+    """
+    verified = verify_bundle(directory, root, key, executor=executor, step=step)
     if not verified.ok:
         return ReplayReport(verified, (), 0, 0, 0, None)
-    work = _Replay(directory)
+    work = _Replay(directory, executor)
     for problem in work.run():
         work.problems.append(problem)
         if len(work.problems) == PROBLEMS_MAX:
@@ -74,9 +84,45 @@ def replay_bundle(
     )
 
 
+def _file(directory: Path, folder: str, epoch: int) -> bytes | None:
+    path = directory / folder / f"{epoch}.json"
+    if not path.is_file():
+        return None
+    data = path.read_bytes()
+    return b"" if is_too_deep(data.decode(errors="replace")) else data
+
+
+@collecting_later()
+def _execute(task: tuple[Path, int]) -> Executed | None:
+    directory, epoch = task
+    return executed(epoch, _file(directory, "epochs", epoch))
+
+
+class _Ahead:
+    """The epoch files of a bundle, executed in order of their numbers, some ahead of the facts."""
+
+    def __init__(self, directory: Path, executor: Executor) -> None:
+        self._directory = directory
+        names = (path.relative_to(directory).as_posix() for path in directory.glob("epochs/*"))
+        numbers = sorted(number for number in map(epoch_of, names) if number is not None)
+        self._numbers = iter(numbers)
+        self._found = executor.map(_execute, [(directory, number) for number in numbers])
+        self._waiting: dict[int, Executed | None] = {}
+
+    def take(self, epoch: int) -> Executed | None:
+        """Of this epoch; whoever asks twice has it executed twice."""
+        while epoch not in self._waiting:
+            number = next(self._numbers, None)
+            if number is None:
+                return _execute((self._directory, epoch))
+            self._waiting[number] = next(self._found)
+        return self._waiting.pop(epoch)
+
+
 @dataclass(slots=True)
 class _Replay:
     directory: Path
+    executor: Executor
     problems: list[Problem] = field(default_factory=list)
     epochs: EpochReplay = field(init=False)
     roots: RootReplay = field(init=False)
@@ -85,7 +131,7 @@ class _Replay:
     treasury: str | None = None
 
     def __post_init__(self) -> None:
-        self.epochs = EpochReplay(lambda epoch: self._file("epochs", epoch))
+        self.epochs = EpochReplay(_Ahead(self.directory, self.executor).take)
         self.roots = RootReplay(self.epochs.holdback)
 
     def run(self) -> Iterator[Problem]:
@@ -112,18 +158,11 @@ class _Replay:
     def _logs(self) -> Iterator[Path]:
         return (self.directory / "log").iterdir()
 
-    def _file(self, folder: str, epoch: int) -> bytes | None:
-        path = self.directory / folder / f"{epoch}.json"
-        if not path.is_file():
-            return None
-        data = path.read_bytes()
-        return b"" if is_too_deep(data.decode(errors="replace")) else data
-
     # --- payout roots -----------------------------------------------------------------------
 
     def _root(self, due: RootDue) -> Iterator[str]:
         epoch = due.built.epoch
-        data = self._file("payouts", epoch)
+        data = _file(self.directory, "payouts", epoch)
         if data is None:
             yield f"epoch {epoch}: its payout file is not in the bundle"
             return

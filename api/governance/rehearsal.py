@@ -19,7 +19,7 @@ from domain.epochs.emission import check_segments
 from domain.epochs.epoch_file import epoch_file, read_cut, read_policy
 from domain.epochs.policy import COMPUTE_BASES, PolicyPublished
 from domain.epochs.reward_terms import NO_TERMS, check_terms
-from domain.epochs.settlement import Cut
+from domain.epochs.settlement import Settlement, settle
 from domain.governance.document import FORMAT, Terms, read_document
 from domain.governance.rehearsal import (
     Difference,
@@ -32,6 +32,7 @@ from domain.governance.rehearsal import (
 )
 from domain.money import PPM, Amount, token
 from domain.refusal import Refused
+from ledger.fan_out.executor import SERIAL, Executor
 
 
 class NothingToRehearse(Exception):
@@ -121,34 +122,45 @@ def past_files(folder: Path) -> list[Path]:
 
 
 @collecting_later()
+def settled_file(path: Path) -> tuple[Settlement, bool]:
+    """What a past epoch paid, and whether its file is what its own cut gives.
+
+    Raises NothingToRehearse when the file cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+        cut = read_cut(data)
+    except (OSError, ValueError) as error:
+        raise NothingToRehearse(f"{path}: {error}") from error
+    settlement = settle(cut)
+    return settlement, epoch_file(settlement) == data
+
+
+@collecting_later()
 def run(
     policy: PolicyPublished,
     files: Sequence[Path],
     *,
     first: int = 1,
     step: Callable[[int, int], None] = lambda _done, _of: None,
+    executor: Executor = SERIAL,
 ) -> Rehearsal:
     """Rehearse the policy on every file; it rules from epoch `first` on. `step` counts epochs.
+    What was paid is settled by `executor`; what would have been follows epoch by epoch, here.
 
-    Raises NothingToRehearse when a file cannot be read.
+    Raises NothingToRehearse when a file cannot be read; WorkLost.
     """
-    summary, differing, kept, data, stopped = Summary(), [], [], b"", None
+    summary, differing, kept, stopped = Summary(), [], [], None
 
-    def cuts() -> Iterator[Cut]:
-        nonlocal data
-        for path in files:
-            try:
-                data = path.read_bytes()
-                cut = read_cut(data)
-            except (OSError, ValueError) as error:
-                raise NothingToRehearse(f"{path}: {error}") from error
-            yield cut
+    def settled() -> Iterator[Settlement]:
+        for settlement, is_reproduced in executor.map(settled_file, files):
+            if not is_reproduced:
+                differing.append(settlement.epoch)
+            yield settlement
 
     try:
-        for done, one in enumerate(rehearse(cuts(), policy, first), 1):
+        for done, one in enumerate(rehearse(settled(), policy, first), 1):
             summary.take(one)
-            if epoch_file(one.was) != data:
-                differing.append(one.epoch)
             if one.epoch >= first and not plans(policy, one.epoch):
                 kept.append(one.epoch)
             step(done, len(files))

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from concurrent.futures import ProcessPoolExecutor
 from hashlib import sha256
-from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +32,7 @@ from domain.money import credit
 from domain.parties.account import SCOPES_OF, FirstKey, OpenAccount
 from domain.stream import Stream
 from ledger import migrate
+from ledger.fan_out.processes import Processes, usable
 from ledger.log import usage
 from ledger.log.handle import Ahead, Order
 from ledger.log.market import Held
@@ -107,8 +105,8 @@ def made(service: Service, asked: Asked) -> Market:
     owner, secrets = _parties(service, asked.renters)
     fleet(service, range(FIRST_NODE, FIRST_NODE + asked.nodes))
     names = [one.name for one in tables.PROJECTIONS]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        list(pool.map(_rebuilt, repeat(service.conninfo), names))
+    with Processes(usable()) as processes:
+        list(processes.map(_rebuilt, [(service.conninfo, name) for name in names]))
     with service.connect() as own:
         tables.step_all(own)
     with psycopg.connect(service.conninfo, autocommit=True) as connection:
@@ -119,7 +117,8 @@ def made(service: Service, asked: Asked) -> Market:
     return Market(operator, owner, secrets, asked.nodes, row[0], seconds)
 
 
-def _rebuilt(conninfo: str, name: str) -> None:
+def _rebuilt(view: tuple[str, str]) -> None:
+    conninfo, name = view
     with psycopg.connect(conninfo, autocommit=True) as connection:
         tables.rebuild(connection, tables.BY_NAME[name])
 

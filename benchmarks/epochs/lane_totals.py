@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.epochs.executor import Executor
 from domain.epochs.settlement import Attested, NodeCut, Use
+from ledger.fan_out.executor import Executor
 
 Column = NDArray[np.int64]
 SUMS = ("burned", "gpu_us", "attested_us")

@@ -11,8 +11,9 @@ Conditions:
 
 - 64 lanes, a file of columns each; a row is a node, one of three funding sources, credits burned,
   GPU time and attested time; every node has an account and an address of its own, the worst case
-- serial, and 1, 2 and 4 processes; the second time with rows, lanes and nodes in another order; all
-  of them must come to one root, which is written down here
+- the stages one after the other; then lane by lane, from the lanes' files to the root: serial, and
+  by 1, 2 and 4 processes with rows in another order; all must come to one root, which is written
+  down here
 - garbage collection waits, as it does in the job that seals
 
 - peers: DuckDB for the sums, from Parquet; for the tree a leaf at a time through `eth_abi`, as the
@@ -25,11 +26,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,23 +42,27 @@ import numpy as np
 import sha3
 
 from api.process.collecting import collecting_later
-from benchmarks.epochs.executor import Processes, Serial
 from benchmarks.epochs.lane_totals import (
     FIELDS,
     SUMS,
     Column,
     LaneTotals,
     NodeFacts,
+    lane_totals,
     node_cuts,
     totals,
     write_lane,
 )
 from benchmarks.size import Size, size_asked
-from contracts.payout_tree import PAYOUT_ENCODING, StandardTree, keccak256, payout_tree
+from contracts.payout_tree import PAYOUT_ENCODING, Map, StandardTree, keccak256, payout_tree
 from domain.epochs.epoch_file import epoch_file
+from domain.epochs.lanes import settle_lanes
 from domain.epochs.policy import PolicyPublished, first_policy
 from domain.epochs.reward_terms import REWARD_TERMS, Rated
-from domain.epochs.settlement import Cut, Openings, Settlement, settle
+from domain.epochs.settlement import Cut, CutHead, NodeCut, Openings, Outcome, Settlement, settle
+from ledger.fan_out.choice import opened
+from ledger.fan_out.executor import Executor, Serial
+from ledger.fan_out.folder import Folder
 
 LANES = 64
 SOURCES = ("burned", "cash", "grant.start")
@@ -74,7 +81,7 @@ class Epoch:
 
 
 class Numbers(NamedTuple):
-    """`processes`: by how many the lanes are added up, one after the other."""
+    """`processes`: by how many it is settled lane by lane, one after the other."""
 
     epoch: Epoch
     processes: tuple[int, ...]
@@ -170,30 +177,57 @@ def cut_of(size: Epoch, lanes: Sequence[LaneTotals], *, is_backwards: bool) -> C
     ]
     if is_backwards:
         nodes.reverse()
+    return Cut(**{one.name: getattr(head(), one.name) for one in fields(CutHead)}, nodes=nodes)
+
+
+def head() -> CutHead:
+    """What the cut says beside its nodes."""
     openings = Openings(
         unissued=10**18, recyclable=10**15, compute_carry=499_999, availability_carry=500_179
     )
-    return Cut(epoch=3, cut_position=4_711, policy=policy(), openings=openings, nodes=nodes)
+    return CutHead(epoch=3, cut_position=4_711, policy=policy(), openings=openings)
 
 
-def addresses(settlement: Settlement) -> dict[str, str]:
+def addresses(settlement: Outcome) -> dict[str, str]:
     """The wallet of every account."""
     return {who: "0x" + sha256(who.encode()).hexdigest()[:40] for who, _ in settlement.rewards}
 
 
-def before(settlement: Settlement) -> dict[str, int]:
+def before(settlement: Outcome) -> dict[str, int]:
     """Lifetime totals of the root before, by account."""
     return {who: 10**9 + index % 977 for index, (who, _) in enumerate(settlement.rewards)}
 
 
 def tree_of(
-    settlement: Settlement, wallets: dict[str, str], earlier: dict[str, int]
+    settlement: Outcome, wallets: dict[str, str], earlier: dict[str, int], *, apply: Map = map
 ) -> StandardTree:
     """The tree over what every account has got in its lifetime."""
     leaves = [(wallets[who], earlier[who] + units) for who, units in settlement.rewards]
     previous = {wallets[who]: units for who, units in earlier.items()}
     committed = settlement.total + sum(earlier.values())
-    return payout_tree(CHAIN_ID, DISTRIBUTOR, leaves, previous=previous, committed=committed)
+    return payout_tree(
+        CHAIN_ID, DISTRIBUTOR, leaves, previous=previous, committed=committed, apply=apply
+    )
+
+
+def nodes_of(size: Epoch, lane: tuple[int, Path]) -> list[NodeCut]:
+    """The nodes of one lane, from its file of rows."""
+    number, file = lane
+    return node_cuts(lane_totals(file), lane_nodes(size, number), SOURCES)
+
+
+def root_by_lanes(size: Epoch, files: Sequence[Path], executor: Executor, folder: Path) -> str:
+    """From the files of all lanes to the root, each step shared out by the executor."""
+    found = settle_lanes(
+        head(),
+        list(enumerate(files)),
+        partial(nodes_of, size),
+        apply=executor.map,
+        store=Folder(folder),
+    )
+    wallets, earlier = addresses(found.outcome), before(found.outcome)
+    tree = tree_of(found.outcome, wallets, earlier, apply=executor.map)
+    return sha256(found.file).hexdigest()[:16] + tree.root.hex()
 
 
 def root_of(size: Epoch, lanes: Sequence[LaneTotals], *, is_backwards: bool = False) -> str:
@@ -266,8 +300,8 @@ def run(size: Size) -> dict[str, Any]:
             root, settlement = whole_way(epoch, files, folder, stages, is_backwards=False)
             beside = list(_beside(folder, files, settlement))
             roots = {"serial": root}
-        lanes = totals(Serial(), files)
-        executors = {f"{count} processes": _pooled(count, shuffled, lanes) for count in processes}
+        by_lanes = dict(_by_lanes(epoch, shuffled, folder, processes))
+        roots |= {name: str(one.pop("root")) for name, one in by_lanes.items()}
         with collecting_later():
             roots["shuffled"] = root_of(epoch, totals(Serial(), shuffled), is_backwards=True)
     assert len(set(roots.values())) == 1, roots
@@ -283,22 +317,27 @@ def run(size: Size) -> dict[str, Any]:
             "shares", "cumulative tree", of="cpu_seconds"
         ),
         "stages": _with_ratios(stages.rows, beside),
-        "executors": executors,
+        "by_lanes": by_lanes,
         "cores": os.cpu_count(),
         "load_average": [round(load, 2) for load in os.getloadavg()],
     }
 
 
-def _pooled(count: int, files: Sequence[Path], expected: Sequence[LaneTotals]) -> dict[str, Any]:
-    """Sums of the shuffled lanes by so many processes: the same, column by column."""
-    with Processes(count) as executor:
-        list(executor.map(abs, range(count)))  # started
-        began = time.perf_counter()
-        found = totals(executor, files)
-        seconds = time.perf_counter() - began
-    for ours, theirs in zip(expected, found, strict=True):
-        assert all(np.array_equal(ours.columns[n], theirs.columns[n]) for n in FIELDS)
-    return {"sums_seconds": round(seconds, 2), "same": True}
+def _by_lanes(
+    size: Epoch, files: Sequence[Path], folder: Path, processes: Sequence[int]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each executor, with the largest memory of this process so far, in MB."""
+    for count in (0, *processes):
+        store = folder / f"store_{count}"
+        store.mkdir()
+        with opened(f"processes:{count}" if count else "serial") as executor, collecting_later():
+            list(executor.map(len, ["start"] * count))
+            began = time.perf_counter()
+            root = root_by_lanes(size, files, executor, store)
+            seconds = round(time.perf_counter() - began, 2)
+        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        told = {"root": root, "seconds": seconds, "peak_mb_of_the_run": peak_mb}
+        yield f"{count} processes" if count else "serial", told
 
 
 def _beside(

@@ -3,4 +3,4 @@ In go a file that a command wrote and the log's key in any form; out comes what 
 does not hold.
 """
 
-__all__ = ("line_proof", "log_key")
+__all__ = ("executors", "line_proof", "log_key")

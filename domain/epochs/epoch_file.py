@@ -13,15 +13,16 @@ it needs nothing else to be checked.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
+from itertools import chain, repeat
 from typing import Any
 
 from domain.epochs.emission import EmissionSegment
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import Rated, RewardTerms
-from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use
+from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Outcome, Settlement, Use
 from domain.money import Amount, Asset
 from domain.nesting import read_json
 
@@ -38,7 +39,12 @@ _WIDE = (
 
 def epoch_file(settlement: Settlement) -> bytes:
     """The canonical bytes of a settlement."""
-    s, cut = settlement, settlement.cut
+    return file_of(settlement, node_texts(settlement.cut.nodes))
+
+
+def file_of(settled: Outcome, nodes: Iterable[str]) -> bytes:
+    """The canonical bytes of an outcome and its nodes, each as `node_texts` writes it, by id."""
+    s, cut = settled, settled.cut
     document = {
         "format": EPOCH_FORMAT,
         "epoch": cut.epoch,
@@ -51,7 +57,7 @@ def epoch_file(settlement: Settlement) -> bytes:
             "availability_carry": str(cut.openings.availability_carry),
             "adjustments": _pairs(cut.openings.adjustments),
         },
-        "nodes": _Rows(cut.nodes, node_row),
+        "nodes": _Texts(nodes),
         "emission": str(s.emission),
         "release": str(s.release),
         "pools": {
@@ -69,29 +75,51 @@ def epoch_file(settlement: Settlement) -> bytes:
         ],
         "carries": {"compute": str(s.compute_carry), "availability": str(s.availability_carry)},
         "returned": {"emission": str(s.returned_emission), "release": str(s.returned_release)},
-        "rewards": _Rows(s.rewards, _pair),
+        "rewards": _Texts(_texts(s.rewards, _pair)),
         "adjustments_open": _pairs(s.adjustments),
     }
-    parts = (f"{_json(name)}:{_text(document[name])}" for name in sorted(document))
-    return f"{{{','.join(parts)}}}".encode()
+    return b"".join(piece.encode() for piece in _pieces(document))
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """A list that may have a million rows, and how each is written."""
+class _Texts:
+    """A list that may have a million rows, some of them in a text: JSON without its brackets."""
 
-    rows: Sequence[Any]
-    form: Callable[[Any], Any]
+    texts: Iterable[str]
 
 
-def _text(value: Any) -> str:
-    """JSON. Many rows are encoded some at a time: one call for all of them would need the memory
-    for all, and hold up every other thread.
+def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
+    """The file piece by piece, so that it is in memory no more often than it has to be."""
+    for mark, name in zip(chain("{", repeat(",")), sorted(document), strict=False):
+        yield f"{mark}{_json(name)}:"
+        value = document[name]
+        if isinstance(value, _Texts):
+            yield "["
+            for between, text in zip(chain([""], repeat(",")), value.texts, strict=False):
+                yield between
+                yield text
+            yield "]"
+        else:
+            yield _json(value)
+    yield "}"
+
+
+def _texts(rows: Sequence[Any], form: Callable[[Any], Any]) -> Iterator[str]:
+    """Many rows are encoded some at a time: one call for all of them would need the memory for all,
+    and hold up every other thread.
     """
-    if not isinstance(value, _Rows):
-        return _json(value)
-    some = (value.rows[at : at + ROWS_AT_ONCE] for at in range(0, len(value.rows), ROWS_AT_ONCE))
-    return f"[{','.join(_json([value.form(row) for row in rows])[1:-1] for rows in some)}]"
+    for at in range(0, len(rows), ROWS_AT_ONCE):
+        yield _json([form(row) for row in rows[at : at + ROWS_AT_ONCE]])[1:-1]
+
+
+def node_texts(nodes: Sequence[NodeCut]) -> Iterator[str]:
+    """Nodes of a cut as they are in the file, some to a text."""
+    return _texts(nodes, node_row)
+
+
+def node_text(node: NodeCut) -> str:
+    """One node of a cut as it is in the file."""
+    return _json(node_row(node))
 
 
 def _json(value: Any) -> str:

@@ -20,12 +20,12 @@ weight. Not here: which reports and burns the cut holds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from domain.epochs.emission import scheduled
 from domain.epochs.net_emission import release
@@ -101,18 +101,24 @@ class Openings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """The whole input of a settlement; `nodes` in any order."""
+class CutHead:
+    """What a cut says beside its nodes."""
 
     epoch: int
     cut_position: int
     policy: PolicyPublished
     openings: Openings
-    nodes: Sequence[NodeCut]
 
     @property
     def terms(self) -> RewardTerms:
         return self.policy.rewards or NO_TERMS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut(CutHead):
+    """The whole input of a settlement; `nodes` in any order."""
+
+    nodes: Sequence[NodeCut]
 
 
 # What comes out.
@@ -139,10 +145,10 @@ class Unallocated(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
-    """What one epoch pays, in TOKEN units; the epoch file is its image."""
+class Outcome:
+    """What one epoch pays, in TOKEN units, but for what each node gets."""
 
-    cut: Cut
+    cut: CutHead
     emission: int
     release: int
     compute_pool: int  # the pools are this epoch's part, without the carry
@@ -151,7 +157,6 @@ class Settlement:
     compute_weight: int  # of all nodes together
     availability_weight: int
     availability_tier_2_weight: int
-    nodes: tuple[NodeReward, ...]  # by id; all of the cut
     unallocated: tuple[Unallocated, ...]  # none of zero units
     compute_carry: int
     availability_carry: int
@@ -173,56 +178,34 @@ class Settlement:
         return self.emission + self.release - self.returned_emission - self.returned_release
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement(Outcome):
+    """What one epoch pays, node by node; the epoch file is its image."""
+
+    cut: Cut
+    nodes: tuple[NodeReward, ...]  # by id; all of the cut
+
+
 def settle(cut: Cut) -> Settlement:
     """Split an epoch's emission and release among the nodes of its cut.
 
-    The same bytes whatever the order of the nodes. Raises Refused: DUPLICATE_ID, NEGATIVE_WEIGHT.
+    The same bytes whatever the order of the nodes; the steps are those of a settlement by lanes
+    (`domain/epochs/lanes.py`), with one lane. Raises Refused: DUPLICATE_ID, NEGATIVE_WEIGHT.
     """
-    opening, terms = cut.openings, cut.terms
     nodes = ordered(cut.nodes)
-    emission = min(scheduled(cut.policy.segments, cut.epoch), opening.unissued)
-    released = released_of(terms, opening.recyclable)
-    for_compute, for_availability, treasury = pools_of(emission + released, cut.policy)
-
-    compute = _split_compute(nodes, for_compute, cut)
-    availability = _split_availability(nodes, for_availability, cut)
-    if terms.owner_cap is not None:
-        _cap_owners(nodes, compute.paid, availability.paid, terms.owner_cap)
-
-    left = (*_left(compute, terms), *_left(availability, terms))
-    returned = sum(part.returned for part in left)
-    returned_release = min(returned, released)
-    earned = _by_account(nodes, compute.paid, availability.paid)
-    rewards, still_open = _adjusted(earned, treasury, opening.adjustments)
-    settlement = Settlement(
-        cut=Cut(
-            epoch=cut.epoch,
-            cut_position=cut.cut_position,
-            policy=cut.policy,
-            openings=opening,
-            nodes=nodes,
-        ),
-        emission=emission,
-        release=released,
-        compute_pool=for_compute,
-        availability_pool=for_availability,
-        treasury_pool=treasury,
-        compute_weight=sum(compute.weights),
-        availability_weight=sum(availability.weights),
-        availability_tier_2_weight=availability.tier_2_weight,
-        nodes=_rewards(
-            nodes, compute.weights, compute.paid, availability.weights, availability.paid
-        ),
-        unallocated=left,
-        compute_carry=_carried(left, COMPUTE),
-        availability_carry=_carried(left, AVAILABILITY),
-        returned_emission=returned - returned_release,
-        returned_release=returned_release,
-        rewards=rewards,
-        adjustments=still_open,
+    weighed = weigh(nodes, cut.policy)
+    pools, whole = pools_at(cut), weighed.sums()
+    paid = share(weighed, pools, whole)
+    if cut.terms.owner_cap is not None:
+        over = owners_over([paid], cut.terms.owner_cap)
+        cut_down([paid], owner_cuts(owned_nodes(0, weighed, paid, over), over))
+    settled = outcome(cut, pools, whole, [paid])
+    told = {field.name: getattr(settled, field.name) for field in fields(Outcome)}
+    columns = (weighed.compute, paid.compute, weighed.availability, paid.availability)
+    return Settlement(
+        **{**told, "cut": replace(cut, nodes=nodes)},
+        nodes=_rewards(weighed.node_ids, weighed.account_ids, *columns),
     )
-    _check(settlement)
-    return settlement
 
 
 # --- weights and caps ------------------------------------------------------------------------
@@ -364,58 +347,102 @@ def _has_negative(node: NodeCut) -> bool:
     return not 0 <= node.bought_tokens <= node.burned_tokens
 
 
-# --- sharing ---------------------------------------------------------------------------------
+# --- sharing, lane by lane -------------------------------------------------------------------
+
+
+class Weights(NamedTuple):
+    """Sums of weights: of a lane, or of all."""
+
+    compute: int
+    tier_2: int  # in the part of the availability pool that tier 2 and above share
+    availability: int
+
+
+class Weighed(NamedTuple):
+    """What decides the shares of the nodes of a lane, a column each, in order of their ids."""
+
+    node_ids: Sequence[str]
+    account_ids: Sequence[str]
+    compute: Sequence[int]
+    compute_caps: Sequence[int | None]
+    tier_2: Sequence[int]
+    availability: Sequence[int]
+    idle_caps: Sequence[int | None]
+
+    def sums(self) -> Weights:
+        return Weights(sum(self.compute), sum(self.tier_2), sum(self.availability))
+
+
+def weigh(nodes: Sequence[NodeCut], policy: PolicyPublished) -> Weighed:
+    """The first step of a lane: its nodes are `ordered`."""
+    terms = policy.rewards or NO_TERMS
+    return Weighed(
+        [node.node_id for node in nodes],
+        [node.account_id for node in nodes],
+        _compute_weights(nodes, terms, policy.compute_base),
+        [compute_cap(node, terms) for node in nodes],
+        _availability_weights(nodes, terms, paid_tier(terms)),
+        _availability_weights(nodes, terms, terms.availability_min_tier),
+        [idle_cap(node, terms) for node in nodes],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Split:
-    """One pool among the nodes of a cut, in their order; `_cap_owners` cuts `paid` down further."""
+class Pools:
+    """What an epoch has to give: its emission and release, and where they and the carries go."""
 
-    pool: str
-    fresh: int  # of this epoch
-    everything: int  # with what was carried into it
-    nobodys: int  # of it, where nobody has a weight
-    weights: list[int]
-    tier_2_weight: int  # of all nodes, in the part that tier 2 shares
-    shares: list[int]
-    paid: list[int]  # shares, less what is above a cap
+    emission: int
+    release: int
+    compute: int  # fresh: of this epoch, without the carry
+    availability: int
+    treasury: int
+    compute_carry: int
+    tier_2: int  # of the availability pool, what tier 2 and above share
+    min_tier: int  # and what the tier of the terms shares, the carry among it
 
 
-def _split_compute(nodes: Sequence[NodeCut], fresh: int, cut: Cut) -> _Split:
-    everything = fresh + cut.openings.compute_carry
-    weights = _compute_weights(nodes, cut.terms, cut.policy.compute_base)
-    whole = sum(weights)
-    shares = _shares(everything, weights, whole)
-    return _Split(
-        pool=COMPUTE,
-        fresh=fresh,
-        everything=everything,
-        nobodys=0 if whole else everything,
-        weights=weights,
-        tier_2_weight=0,
-        shares=shares,
-        paid=_capped(shares, [compute_cap(node, cut.terms) for node in nodes]),
+def pools_at(cut: CutHead) -> Pools:
+    """The pools of an epoch, before a weight is known."""
+    opening, terms = cut.openings, cut.terms
+    emission = min(scheduled(cut.policy.segments, cut.epoch), opening.unissued)
+    released = released_of(terms, opening.recyclable)
+    compute, availability, treasury = pools_of(emission + released, cut.policy)
+    low, high = availability_parts(availability, opening.availability_carry, terms)
+    return Pools(
+        emission=emission,
+        release=released,
+        compute=compute,
+        availability=availability,
+        treasury=treasury,
+        compute_carry=opening.compute_carry,
+        tier_2=low,
+        min_tier=high,
     )
 
 
-def _split_availability(nodes: Sequence[NodeCut], fresh: int, cut: Cut) -> _Split:
-    terms, carry = cut.terms, cut.openings.availability_carry
-    low, high = availability_parts(fresh, carry, terms)
-    low_times = _availability_weights(nodes, terms, paid_tier(terms))
-    times = _availability_weights(nodes, terms, terms.availability_min_tier)
-    low_whole, whole = sum(low_times), sum(times)
-    low_shares, high_shares = _shares(low, low_times, low_whole), _shares(high, times, whole)
-    shares = [one + other for one, other in zip(low_shares, high_shares, strict=True)]
-    return _Split(
-        pool=AVAILABILITY,
-        fresh=fresh,
-        everything=fresh + carry,
-        nobodys=(0 if low_whole else low) + (0 if whole else high),
-        weights=times,
-        tier_2_weight=low_whole,
-        shares=shares,
-        paid=_capped(shares, [idle_cap(node, terms) for node in nodes]),
-    )
+@dataclass(slots=True)
+class Paid:
+    """What the nodes of a lane get, in their order, and their accounts together.
+
+    `compute_shares`, `availability_shares`: sums before any cap. `cut_down` lowers what is paid.
+    """
+
+    compute_shares: int
+    availability_shares: int
+    compute: list[int]
+    availability: list[int]
+    earned: dict[str, int]
+
+
+def share(weighed: Weighed, pools: Pools, whole: Weights) -> Paid:
+    """The second step of a lane: its shares under the caps of its nodes, given all weights."""
+    compute = _shares(pools.compute + pools.compute_carry, weighed.compute, whole.compute)
+    low = _shares(pools.tier_2, weighed.tier_2, whole.tier_2)
+    high = _shares(pools.min_tier, weighed.availability, whole.availability)
+    idle = [one + other for one, other in zip(low, high, strict=True)]
+    worked, was_there = _capped(compute, weighed.compute_caps), _capped(idle, weighed.idle_caps)
+    earned = _by_account(weighed.account_ids, worked, was_there)
+    return Paid(sum(compute), sum(idle), worked, was_there, earned)
 
 
 def _shares(pool: int, weights: Sequence[int], whole: int) -> list[int]:
@@ -430,28 +457,132 @@ def _capped(shares: Sequence[int], caps: Sequence[int | None]) -> list[int]:
     ]
 
 
-def _cap_owners(
-    nodes: Sequence[NodeCut], compute: list[int], availability: list[int], cap: int
-) -> None:
-    """Cut what an account gets down to `cap`: what its later nodes got for being there first."""
-    over: dict[str, int] = {}
-    for node, worked, idle in zip(nodes, compute, availability, strict=True):
-        over[node.account_id] = over.get(node.account_id, -cap) + worked + idle
-    for paid in (availability, compute):
-        for index in range(len(nodes) - 1, -1, -1):
-            excess = over[nodes[index].account_id]
-            if excess > 0 and paid[index]:
-                cut = min(excess, paid[index])
-                paid[index] -= cut
-                over[nodes[index].account_id] = excess - cut
+class Owned(NamedTuple):
+    """A node of an account that is above its cap, and where it stands; or what is cut of it."""
+
+    account_id: str
+    node_id: str
+    lane: int
+    place: int
+    compute: int
+    availability: int
+
+
+def owners_over(lanes: Iterable[Paid], cap: int) -> dict[str, int]:
+    """What each account gets above `cap`, in all lanes together; none that is not above it."""
+    return {who: units - cap for who, units in _merged(lanes).items() if units > cap}
+
+
+def owned_nodes(lane: int, weighed: Weighed, paid: Paid, accounts: Container[str]) -> list[Owned]:
+    """The nodes of a lane that are of these accounts."""
+    rows = zip(
+        weighed.account_ids,
+        weighed.node_ids,
+        range(len(weighed.node_ids)),
+        paid.compute,
+        paid.availability,
+        strict=True,
+    )
+    return [
+        Owned(who, node_id, lane, place, worked, idle)
+        for who, node_id, place, worked, idle in rows
+        if who in accounts
+    ]
+
+
+def owner_cuts(nodes: Iterable[Owned], over: Mapping[str, int]) -> list[Owned]:
+    """What is cut of each node so that no account is above its cap: first what its later nodes got
+    for being there, then what they served.
+    """
+    left, cuts = dict(over), []
+    last_first = sorted(nodes, key=lambda one: one.node_id, reverse=True)
+    idle = {}
+    for node in last_first:
+        idle[node.node_id] = min(left[node.account_id], node.availability)
+        left[node.account_id] -= idle[node.node_id]
+    for node in last_first:
+        worked = min(left[node.account_id], node.compute)
+        left[node.account_id] -= worked
+        if worked or idle[node.node_id]:
+            cuts.append(node._replace(compute=worked, availability=idle[node.node_id]))
+    return cuts
+
+
+def cut_down(lanes: Sequence[Paid], cuts: Iterable[Owned]) -> None:
+    """Take the cuts from what is paid."""
+    for one in cuts:
+        paid = lanes[one.lane]
+        paid.compute[one.place] -= one.compute
+        paid.availability[one.place] -= one.availability
+        paid.earned[one.account_id] -= one.compute + one.availability
+
+
+def outcome(cut: CutHead, pools: Pools, whole: Weights, lanes: Sequence[Paid]) -> Outcome:
+    """The last step: what all lanes come to."""
+    opening, terms = cut.openings, cut.terms
+    worked = sum(sum(lane.compute) for lane in lanes)
+    idle = sum(sum(lane.availability) for lane in lanes)
+    of_compute = _Split(
+        pool=COMPUTE,
+        fresh=pools.compute,
+        everything=pools.compute + opening.compute_carry,
+        nobodys=0 if whole.compute else pools.compute + opening.compute_carry,
+        shared=sum(lane.compute_shares for lane in lanes),
+        paid=worked,
+    )
+    of_availability = _Split(
+        pool=AVAILABILITY,
+        fresh=pools.availability,
+        everything=pools.availability + opening.availability_carry,
+        nobodys=(0 if whole.tier_2 else pools.tier_2)
+        + (0 if whole.availability else pools.min_tier),
+        shared=sum(lane.availability_shares for lane in lanes),
+        paid=idle,
+    )
+    left = (*_left(of_compute, terms), *_left(of_availability, terms))
+    returned = sum(part.returned for part in left)
+    returned_release = min(returned, pools.release)
+    rewards, still_open = _adjusted(_merged(lanes), pools.treasury, opening.adjustments)
+    found = Outcome(
+        cut=cut,
+        emission=pools.emission,
+        release=pools.release,
+        compute_pool=pools.compute,
+        availability_pool=pools.availability,
+        treasury_pool=pools.treasury,
+        compute_weight=whole.compute,
+        availability_weight=whole.availability,
+        availability_tier_2_weight=whole.tier_2,
+        unallocated=left,
+        compute_carry=_carried(left, COMPUTE),
+        availability_carry=_carried(left, AVAILABILITY),
+        returned_emission=returned - returned_release,
+        returned_release=returned_release,
+        rewards=rewards,
+        adjustments=still_open,
+    )
+    _check(found, worked, idle)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """One pool among the nodes of a cut."""
+
+    pool: str
+    fresh: int  # of this epoch
+    everything: int  # with what was carried into it
+    nobodys: int  # of it, where nobody has a weight
+    shared: int  # among nodes, before caps
+    paid: int  # less what is above a cap
 
 
 def _left(split: _Split, terms: RewardTerms) -> list[Unallocated]:
     """What nobody gets of a pool, by reason. Only this epoch's part can go back: the carry is
     minted already.
     """
-    shared, nobodys, fresh = sum(split.shares), split.nobodys, split.fresh
-    above = shared - sum(split.paid)
+    shared, nobodys, fresh = split.shared, split.nobodys, split.fresh
+    above = shared - split.paid
     back = min(nobodys, fresh) if terms.zero_weight_goes_to == UNISSUED else 0
     back_above = min(above, fresh - back) if terms.cap_goes_to == UNISSUED else 0
     left = (
@@ -466,21 +597,28 @@ def _carried(left: Iterable[Unallocated], pool: str) -> int:
     return sum(part.units - part.returned for part in left if part.pool == pool)
 
 
-def _rewards(nodes: Sequence[NodeCut], *columns: Sequence[int]) -> tuple[NodeReward, ...]:
-    node_ids = (node.node_id for node in nodes)
-    account_ids = (node.account_id for node in nodes)
-    rows = zip(node_ids, account_ids, *columns, strict=True)
+def _rewards(*columns: Sequence[Any]) -> tuple[NodeReward, ...]:
+    rows = zip(*columns, strict=True)
     return tuple(map(partial(tuple.__new__, NodeReward), rows))  # no call for each
 
 
 def _by_account(
-    nodes: Sequence[NodeCut], compute: Sequence[int], availability: Sequence[int]
+    account_ids: Sequence[str], compute: Sequence[int], availability: Sequence[int]
 ) -> dict[str, int]:
     earned: dict[str, int] = {}
-    for node, worked, idle in zip(nodes, compute, availability, strict=True):
+    for account_id, worked, idle in zip(account_ids, compute, availability, strict=True):
         if worked or idle:
-            earned[node.account_id] = earned.get(node.account_id, 0) + worked + idle
+            earned[account_id] = earned.get(account_id, 0) + worked + idle
     return earned
+
+
+def _merged(lanes: Iterable[Paid]) -> dict[str, int]:
+    """What each account gets, in all lanes together."""
+    found: dict[str, int] = {}
+    for lane in lanes:
+        for account_id, units in lane.earned.items():
+            found[account_id] = found.get(account_id, 0) + units
+    return found
 
 
 def _adjusted(
@@ -506,11 +644,9 @@ def _adjusted(
     return rewards, tuple(sorted(still_open.items()))
 
 
-def _check(s: Settlement) -> None:
-    """The formulas of this module's docstring."""
+def _check(s: Outcome, worked: int, idle: int) -> None:
+    """The formulas of this module's docstring; all that nodes get of each pool."""
     opening = s.cut.openings
-    worked = sum(node.compute for node in s.nodes)
-    idle = sum(node.availability for node in s.nodes)
     for pool, given, fresh, before, after in (
         (COMPUTE, worked, s.compute_pool, opening.compute_carry, s.compute_carry),
         (AVAILABILITY, idle, s.availability_pool, opening.availability_carry, s.availability_carry),

@@ -42,10 +42,13 @@ class Rehearsed:
         return {account_id: delta for account_id, delta in found.items() if delta}
 
 
-def rehearse(cuts: Iterable[Cut], policy: PolicyPublished, first: int = 1) -> Iterator[Rehearsed]:
-    """Every past epoch in order, settled as it was and as it would have been.
+def rehearse(
+    settled: Iterable[Settlement], policy: PolicyPublished, first: int = 1
+) -> Iterator[Rehearsed]:
+    """Every past epoch in order, as it was settled and as it would have been.
 
-    `cuts` are of consecutive epochs, with the policy and the openings that each had. The proposed
+    `settled` are consecutive epochs, with the policy and the openings that each had; what would
+    have been goes from one to the next. The proposed
     policy rules from epoch `first` on, except that an epoch for which it plans no emission emits by
     the plan it had: a proposal's segments may begin in the future. One at a time: whoever takes an
     epoch and goes on needs no memory for those before.
@@ -54,16 +57,14 @@ def rehearse(cuts: Iterable[Cut], policy: PolicyPublished, first: int = 1) -> It
     what others took from the cap since then left.
     """
     before: Rehearsed | None = None
-    for cut in cuts:
+    for was in settled:
+        cut = was.cut
         if before is not None and cut.epoch != before.epoch + 1:
             raise RehearsalStops(f"epoch {before.epoch} is followed by epoch {cut.epoch}")
         rules = _rules(policy, cut) if cut.epoch >= first else cut.policy
         openings = cut.openings if before is None else carried(before, cut)
-        was = settle(cut)
         is_as_it_was = rules is cut.policy and openings == cut.openings
-        would_be = (
-            was if is_as_it_was else settle(replace(was.cut, policy=rules, openings=openings))
-        )
+        would_be = was if is_as_it_was else settle(replace(cut, policy=rules, openings=openings))
         before = Rehearsed(was=was, would_be=would_be)
         yield before
 

@@ -6,6 +6,7 @@ __all__ = (
     "epoch_replay",
     "export",
     "journal",
+    "lane_walk",
     "parquet",
     "passkey",
     "root_replay",

@@ -14,7 +14,7 @@ of a file follow from reports and burns is not seen here: that takes the views o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any
@@ -99,11 +99,26 @@ class _Epoch:
     changes: RewardChanges = UNCHANGED
 
 
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """An epoch file executed again; no settlement where it cannot be. `sha256`: of what came out.
+
+    It travels to whoever replays the facts (`ledger/fan_out/executor.py`).
+    """
+
+    settlement: Settlement | None
+    sha256: str
+    faults: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class EpochReplay:
-    """Give it the facts in order: each answer is what is wrong with one of them."""
+    """Give it the facts in order: each answer is what is wrong with one of them.
 
-    file_of: Callable[[int], bytes | None]
+    `executed_of`: the file of an epoch, `executed`; None where there is none.
+    """
+
+    executed_of: Callable[[int], Executed | None]
     books: Books = field(default_factory=Books)
     policies: dict[int, PolicyPublished] = field(default_factory=dict)
     epochs: dict[int, _Epoch] = field(default_factory=dict)
@@ -154,15 +169,16 @@ class EpochReplay:
         epoch.sealed = fact
         before = self.released
         self.released += fact.release.units - fact.returned_release.units
-        data = self.file_of(fact.epoch)
-        if data is None:
+        found = self.executed_of(fact.epoch)
+        if found is None:
             yield f"epoch {fact.epoch}: its file is not in the bundle"
             return
-        settlement = yield from _executed(fact.epoch, data)
+        yield from found.faults
+        settlement = found.settlement
         if settlement is None:
             return
         epoch.settlement = settlement
-        self.hashes[fact.epoch] = sha256(epoch_file(settlement)).hexdigest()
+        self.hashes[fact.epoch] = found.sha256
         yield from self._went_in(epoch, settlement, before)
         yield from _differing_fields(f"epoch {fact.epoch}: EpochSealed", fact, settlement)
 
@@ -241,19 +257,21 @@ class EpochReplay:
             yield f"epoch {fact.epoch}: minted {fact.amount.units}, sealed {sealed.minted}"
 
 
-def _executed(epoch: int, data: bytes) -> Generator[str, None, Settlement | None]:
-    """The settlement of an epoch file, or nothing; yields what is wrong with the file."""
+def executed(epoch: int, data: bytes | None) -> Executed | None:
+    """The settlement of an epoch file, and what is wrong with the file; None without one."""
+    if data is None:
+        return None
     try:
         settlement = settle(read_cut(data))
     except (ValueError, Refused, AssertionError, RecursionError) as error:
-        yield f"epochs/{epoch}.json: cannot be executed: {_short(error)}"
-        return None
+        return Executed(None, "", (f"epochs/{epoch}.json: cannot be executed: {_short(error)}",))
+    faults = []
     if settlement.epoch != epoch:
-        yield f"epochs/{epoch}.json: of epoch {settlement.epoch}"
+        faults.append(f"epochs/{epoch}.json: of epoch {settlement.epoch}")
     computed = epoch_file(settlement)
     if computed != data:
-        yield f"epochs/{epoch}.json: {_first_difference(data, computed)}"
-    return settlement
+        faults.append(f"epochs/{epoch}.json: {_first_difference(data, computed)}")
+    return Executed(settlement, sha256(computed).hexdigest(), tuple(faults))
 
 
 def _first_difference(data: bytes, computed: bytes) -> str:

@@ -15,7 +15,7 @@ charge read behind the last pin is not in the export: `unread` counts these.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -90,18 +90,77 @@ class Charge:
 
 
 @dataclass(slots=True)
-class Recount:
-    """Give it the facts in order, then the reports of each lane in order."""
+class LaneRecount:
+    """Give it the reports of its lane in order. It travels to whichever process walks the lane.
+
+    `waiting`: charges by node, lease and meter, in order of their facts.
+    """
 
     counted: int = 0
     unread: int = 0
+    waiting: dict[tuple[str, str, str], deque[Charge]] = field(default_factory=dict)
+
+    def report(
+        self, position: int, node_id: str, signed: bytes, flags: int, received_us: int
+    ) -> Iterator[tuple[int, str]]:
+        """One report. Yields (market position, what) of each charge that it shows to be wrong."""
+        waiting = self.waiting
+        if not waiting or flags or _TELLS_RESOURCES not in signed:
+            return
+        try:
+            told = parse(signed)
+        except ReportInvalid:
+            return
+        for row in told.resources:
+            amounts = {name: getattr(row, name) for name in AMOUNTS}
+            for meter in METERS:
+                charges = waiting.get((node_id, told.leases[row.lease], meter))
+                quantity = amount_of(meter, amounts)
+                if not charges or quantity is None:
+                    continue
+                while charges and charges[0].fact.through_position < position:
+                    yield from self._decided(charges.popleft())
+                if not charges or not _reads(charges[0], position, received_us):
+                    continue
+                offset_us = told.clock_offset_us or 0
+                charges[0].rows.append(
+                    MeteredRow(
+                        position=position,
+                        boot=told.boot,
+                        mono_start_us=row.mono_start_us,
+                        mono_end_us=row.mono_end_us,
+                        from_us=row.wall_start_us + offset_us,
+                        to_us=row.wall_end_us + offset_us,
+                        received_us=received_us,
+                        quantity=quantity,
+                    )
+                )
+
+    def end(self, size: int) -> Iterator[tuple[int, str]]:
+        """The lane is over after so many reports: what is left of it is decided, too."""
+        for charges in self.waiting.values():
+            for charge in charges:
+                if charge.fact.through_position > size:
+                    self.unread += 1
+                else:
+                    yield from self._decided(charge)
+
+    def _decided(self, charge: Charge) -> Iterator[tuple[int, str]]:
+        self.counted += 1
+        yield from ((charge.position, what) for what in charge.wrong())
+
+
+@dataclass(slots=True)
+class Recount:
+    """Give it the facts in order; then it knows what waits for the reports of each lane."""
+
     _kinds: dict[UUID, str] = field(default_factory=dict)
     _states: dict[UUID, Any] = field(default_factory=dict)
-    _waiting: dict[int, dict[tuple[str, str, str], deque[Charge]]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
+    _lanes: dict[int, LaneRecount] = field(default_factory=dict)
 
-    # --- the facts --------------------------------------------------------------------------
+    def lane(self, lane: int) -> LaneRecount:
+        """The charges that wait for the reports of this lane."""
+        return self._lanes.setdefault(lane, LaneRecount())
 
     def fact(self, position: int, stream: UUID, name: str, body: bytes) -> Iterator[str]:
         """One fact. Yields what is wrong with it where that is seen at once."""
@@ -150,60 +209,9 @@ class Recount:
             )
             found = {one.uuid: self._states[one.uuid] for one in wanted if one.uuid in self._states}
             node_id = lease.reserved.node_id
-            charges = self._waiting[lane_of(node_id)]
+            waiting = self.lane(lane_of(node_id)).waiting
             key = (node_id, fact.lease_id, fact.meter)
-            charges.setdefault(key, deque()).append(Charge(position, fact, Seen(found)))
-
-    # --- the reports ------------------------------------------------------------------------
-
-    def report(
-        self, lane: int, position: int, node_id: str, signed: bytes, flags: int, received_us: int
-    ) -> Iterator[tuple[int, str]]:
-        """One report. Yields (market position, what) of each charge that it shows to be wrong."""
-        waiting = self._waiting.get(lane)
-        if not waiting or flags or _TELLS_RESOURCES not in signed:
-            return
-        try:
-            told = parse(signed)
-        except ReportInvalid:
-            return
-        for row in told.resources:
-            amounts = {name: getattr(row, name) for name in AMOUNTS}
-            for meter in METERS:
-                charges = waiting.get((node_id, told.leases[row.lease], meter))
-                quantity = amount_of(meter, amounts)
-                if not charges or quantity is None:
-                    continue
-                while charges and charges[0].fact.through_position < position:
-                    yield from self._decided(charges.popleft())
-                if not charges or not _reads(charges[0], position, received_us):
-                    continue
-                offset_us = told.clock_offset_us or 0
-                charges[0].rows.append(
-                    MeteredRow(
-                        position=position,
-                        boot=told.boot,
-                        mono_start_us=row.mono_start_us,
-                        mono_end_us=row.mono_end_us,
-                        from_us=row.wall_start_us + offset_us,
-                        to_us=row.wall_end_us + offset_us,
-                        received_us=received_us,
-                        quantity=quantity,
-                    )
-                )
-
-    def end(self, lane: int, size: int) -> Iterator[tuple[int, str]]:
-        """The lane is over after so many reports: what is left of it is decided, too."""
-        for charges in self._waiting.pop(lane, {}).values():
-            for charge in charges:
-                if charge.fact.through_position > size:
-                    self.unread += 1
-                else:
-                    yield from self._decided(charge)
-
-    def _decided(self, charge: Charge) -> Iterator[tuple[int, str]]:
-        self.counted += 1
-        yield from ((charge.position, what) for what in charge.wrong())
+            waiting.setdefault(key, deque()).append(Charge(position, fact, Seen(found)))
 
 
 def _reads(charge: Charge, position: int, received_us: int) -> bool:

@@ -2,11 +2,9 @@
 
     every row its leaf, every leaf its chain, positions gapless           (ledger/tree/walk.py)
     root over all facts            == the root in the signed checkpoint
-    every pin                      == chain and tree of its 64 lanes at its sizes
     every vote and enrolment       signed by the personal key of its governor
-    every report                   signed by its node's key, next in its node's own chain, flagged
-                                   exactly where it breaks a rule of its form
-    every charge of a resource     == what the signed rows give           (ledger/bundle/recount.py)
+    every pin                      == chain and tree of its 64 lanes at its sizes
+    every report, and every charge of a resource                    (ledger/bundle/lane_walk.py)
     first n facts                  == the published root at n, when one is given
 
 Needs no network, no database and no driver. What it cannot see without a root kept by somebody
@@ -26,9 +24,10 @@ from typing import Any
 from uuid import UUID
 
 from domain.epochs.clients import wrong_in
-from domain.metering.report import LANES, NAME, genesis, lane_of, pae, report_hash
+from domain.metering.report import LANES, lane_of
 from domain.nesting import read_json
 from ledger.bundle import parquet, passkey
+from ledger.bundle.lane_walk import LaneFound, LaneTask, Problem, RowFile, rows_of, walk_lane
 from ledger.bundle.recount import Recount
 from ledger.bundle.shape import (
     CHECKPOINT_FILE,
@@ -37,7 +36,6 @@ from ledger.bundle.shape import (
     MANIFEST_FILE,
     BodyWrong,
     MarketNotes,
-    PinFact,
     clients_of,
     epoch_of,
     log_file,
@@ -45,8 +43,8 @@ from ledger.bundle.shape import (
     payout_of,
     result_root,
 )
-from ledger.log import report_form
-from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, split_body, usage_leaf
+from ledger.fan_out.executor import SERIAL, Executor
+from ledger.log.chain import GENESIS_MARKET, lp4, market_leaf
 from ledger.tree import merkle
 from ledger.tree.checkpoint import (
     Checkpoint,
@@ -63,24 +61,20 @@ from ledger.tree.walk import RowWrong, Walk
 
 PUBLISHED = "published root"
 WalletSigner = Callable[[str, str], str | None]
+Step = Callable[[str, int, int], None]
+"""Told how far it is: what is counted, how much of it is done, of how much."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that differs. `where` is a log or a file; `position` is 0 where there is none."""
-
-    where: str
-    position: int
-    what: str
-
-    def __str__(self) -> str:
-        at = f" position {self.position}" if self.position else ""
-        return f"{self.where}{at}: {self.what}"
+def not_told(_what: str, _done: int, _of: int) -> None:
+    """A `Step` for callers without a screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was found. `against` is the published root it was compared with, if there was one."""
+    """What was found. `against` is the published root it was compared with, if there was one.
+    `digest`: one hash over size, chain and root of both logs as they were recomputed, the same
+    whoever does it and however the work is shared.
+    """
 
     problems: tuple[Problem, ...]
     checkpoint: Checkpoint | None
@@ -94,6 +88,7 @@ class VerifyReport:
     unchecked: int = 0
     charges: int = 0
     charges_unread: int = 0
+    digest: str = ""
 
     @property
     def ok(self) -> bool:
@@ -140,15 +135,19 @@ def verify_bundle(
     root: Path | None = None,
     key: str | None = None,
     wallet_signer: WalletSigner | None = None,
+    *,
+    executor: Executor = SERIAL,
+    step: Step = not_told,
 ) -> VerifyReport:
     """Recompute a bundle. `root` is a file with a checkpoint got from elsewhere, earlier or now;
     `key` the log's verifier key, else the one in the bundle is used. `wallet_signer`: the address
     that signed a text (EIP-191), or None; without it, votes by wallets are counted as not checked,
-    as are those by passkeys without their library.
+    as are those by passkeys without their library. Lanes are walked by `executor`; `step` counts
+    them.
 
-    Never raises for what a bundle contains: what differs is in `problems`.
+    Never raises for what a bundle contains: what differs is in `problems`. Raises WorkLost.
     """
-    work = _Verification(directory, wallet_signer)
+    work = _Verification(directory, wallet_signer, executor, step)
     with suppress(_Stop):
         work.run(root, key)
     return work.report(key is not None)
@@ -159,24 +158,19 @@ class _Stop(Exception):
 
 
 @dataclass(slots=True)
-class _NodeChain:
-    seq: int
-    prev: bytes
-
-
-@dataclass(slots=True)
 class _Verification:
     directory: Path
     wallet_signer: WalletSigner | None = None
+    executor: Executor = SERIAL
+    step: Step = not_told
     problems: list[Problem] = field(default_factory=list)
     manifest: dict[str, Any] = field(default_factory=dict)
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: MarketNotes = field(default_factory=MarketNotes)
     checkpoint: Checkpoint | None = None
     against: Checkpoint | None = None
-    facts: int = 0
-    reports: int = 0
-    nodes: dict[str, _NodeChain] = field(default_factory=dict)
+    market: Walk = field(default_factory=lambda: Walk(GENESIS_MARKET))
+    lanes: list[LaneFound] = field(default_factory=list)
     unchecked: int = 0
     waiting: list[tuple[str, str]] = field(default_factory=list)
     recount: Recount = field(default_factory=Recount)
@@ -190,15 +184,22 @@ class _Verification:
             self.checkpoint,
             self.against,
             key_given,
-            self.facts,
-            self.reports,
+            self.market.position,
+            sum(lane.reports for lane in self.lanes),
             len(self.notes.pins),
-            len(self.nodes),
+            sum(lane.nodes for lane in self.lanes),
             len(self.notes.authority.signed),
             self.unchecked,
-            self.recount.counted,
-            self.recount.unread,
+            sum(lane.charges for lane in self.lanes),
+            sum(lane.charges_unread for lane in self.lanes),
+            self._digest(),
         )
+
+    def _digest(self) -> str:
+        logs = [(self.market.position, self.market.head, self.market.tree.root())]
+        logs += [(lane.reports, lane.head, lane.root) for lane in self.lanes]
+        told = [b"%d %b%b" % one for one in logs]
+        return sha256(b"".join(lp4(one) for one in told)).hexdigest()
 
     def run(self, root: Path | None, given_key: str | None) -> None:
         self._read_manifest()
@@ -210,8 +211,7 @@ class _Verification:
         key = self._check_log_keys(key)
         self._check_votes()
         self._check_pins()
-        for lane in range(LANES):
-            self._walk_lane(lane)
+        self._walk_lanes()
         self._check_side_files(str(key))
 
     # --- what the bundle says of itself -----------------------------------------------------
@@ -228,21 +228,23 @@ class _Verification:
         except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
             self.bad(MANIFEST_FILE, f"cannot be read: {error!r}")
             raise _Stop from None
-        for path, entry in self.files.items():
-            self._check_file(path, entry)
+        self._check_files()
 
-    def _check_file(self, path: str, entry: dict[str, Any]) -> None:
-        known = log_file(path) or epoch_of(path) or payout_of(path) or clients_of(path)
-        known = known or path in (CHECKPOINT_FILE, KEYS_FILE)
-        file = self.directory / path
-        if not known:
-            self.bad(path, "no such file belongs to a bundle")
-        elif not file.is_file():
-            self.bad(path, "missing")
-        elif parquet.sha256_of(file) != entry.get("sha256"):
-            self.bad(path, "its SHA-256 is not the one in the manifest")
-        elif file.stat().st_size != entry.get("bytes"):
-            self.bad(path, "its size is not the one in the manifest")
+    def _check_files(self) -> None:
+        there = [
+            path for path in self.files if _belongs(path) and (self.directory / path).is_file()
+        ]
+        paths = [self.directory / path for path in there]
+        hashes = dict(zip(there, self.executor.map(parquet.sha256_of, paths), strict=True))
+        for path, entry in self.files.items():
+            if not _belongs(path):
+                self.bad(path, "no such file belongs to a bundle")
+            elif path not in hashes:
+                self.bad(path, "missing")
+            elif hashes[path] != entry.get("sha256"):
+                self.bad(path, "its SHA-256 is not the one in the manifest")
+            elif (self.directory / path).stat().st_size != entry.get("bytes"):
+                self.bad(path, "its size is not the one in the manifest")
 
     def _log_key(self, given: str | None) -> VerifierKey:
         try:
@@ -320,12 +322,11 @@ class _Verification:
 
     def _walk_market(self) -> None:
         """Raises _Stop at a bad fact: without the keys and pins after it, lanes say nothing."""
-        walk, roots = Walk(GENESIS_MARKET), {0: merkle.EMPTY_ROOT}
+        walk, roots = self.market, {0: merkle.EMPTY_ROOT}
         heads = [head for head in (self.checkpoint, self.against) if head is not None]
         try:
-            for row in self._rows(None):
+            for row in self._facts():
                 self._take_fact(walk, row)
-                self.facts = walk.position
                 if any(head.size == walk.position for head in heads):
                     roots[walk.position] = walk.tree.root()
         except RowWrong as wrong:
@@ -347,18 +348,18 @@ class _Verification:
             self.bad("market", what, position)
 
     def _check_heads(self, roots: dict[int, bytes]) -> None:
-        signed, published = self.checkpoint, self.against
+        signed, published, facts = self.checkpoint, self.against, self.market.position
         if signed is not None:
-            if self.facts < signed.size:
-                self.bad("market", f"missing: {signed.size} facts are signed", self.facts + 1)
-            elif self.facts > signed.size:
+            if facts < signed.size:
+                self.bad("market", f"missing: {signed.size} facts are signed", facts + 1)
+            elif facts > signed.size:
                 self.bad("market", "not under the signed checkpoint", signed.size + 1)
             elif roots[signed.size] != signed.root:
                 self.bad("market", "the facts up to here have not the signed root", signed.size)
         if published is not None:
-            if self.facts < published.size:
+            if facts < published.size:
                 missing = f"missing: the published root covers {published.size} facts"
-                self.bad("market", missing, self.facts + 1)
+                self.bad("market", missing, facts + 1)
             elif roots[published.size] != published.root:
                 self.bad("market", "the facts up to here are not those published", published.size)
 
@@ -398,88 +399,33 @@ class _Verification:
                     )
                 sizes[lane.lane] = lane.size
 
-    def _walk_lane(self, lane: int) -> None:
-        walk, where = Walk(genesis_usage(lane)), f"usage/{lane}"
-        pins: dict[int, list[PinFact]] = {}
-        for pin in self.notes.pins:
-            same = pins.setdefault(pin.lanes[lane].size, [pin])
-            if pin.lanes[lane] != same[0].lanes[lane]:
-                same.append(pin)
-        try:
-            self._check_pinned(where, walk, pins)
-            for row in self._rows(lane):
-                self._take_report(walk, lane, row)
-                self._check_pinned(where, walk, pins)
-                self.reports += 1
-        except RowWrong as wrong:
-            self.bad(where, wrong.what, wrong.position)
-            return
-        for at, what in self.recount.end(lane, walk.position):
-            self.bad("market", what, at)
-        due = self.notes.pins[-1].lanes[lane].size if self.notes.pins else 0
-        if walk.position < due:
-            self.bad(where, f"missing: {due} reports are pinned", walk.position + 1)
-        elif walk.position > due:
-            self.bad(where, "not under a pin", due + 1)
+    def _walk_lanes(self) -> None:
+        """Each by itself, wherever there is a processor for it; told in their order."""
+        tasks = list(self._tasks())
+        for found in self.executor.map(walk_lane, tasks):
+            self.lanes.append(found)
+            self.problems += found.problems
+            self.step("lanes", len(self.lanes), len(tasks))
 
-    def _check_pinned(self, where: str, walk: Walk, pins: dict[int, list[PinFact]]) -> None:
-        for pin in pins.get(walk.position, ()):
-            record = pin.lanes[int(where.removeprefix("usage/"))]
-            if record.head != walk.head or record.root != walk.tree.root():
-                raise RowWrong(
-                    walk.position, f"the reports up to here are not those of the pin {pin.position}"
-                )
+    def _tasks(self) -> Iterator[LaneTask]:
+        keys: list[dict[tuple[str, str], bytes]] = [{} for _ in range(LANES)]
+        for one in self.notes.node_keys.values():
+            keys[lane_of(one.node_id)][one.node_id, one.key_id] = one.public_key
+        for lane in range(LANES):
+            pins = tuple((pin.position, pin.lanes[lane]) for pin in self.notes.pins)
+            recount = self.recount.lane(lane)
+            yield LaneTask(self.directory, lane, self._files_of(lane), keys[lane], pins, recount)
 
-    def _take_report(self, walk: Walk, lane: int, row: parquet.Row) -> None:
-        stored_lane, position, node_id, node_seq, name, body, leaf, chain, flags, received_us = row
-        due = walk.position + 1
-        if stored_lane != lane or lane_of(node_id) != lane:
-            raise RowWrong(due, f"{node_id} does not report into this lane")
-        if name != NAME or node_seq < 1:
-            raise RowWrong(due, "not a usage report")
-        walk.step(position, usage_leaf(lane, node_id, node_seq, body, name.encode()), leaf, chain)
-        signed = self._check_report(due, node_id, node_seq, body, flags)
-        for at, what in self.recount.report(lane, due, node_id, signed, flags, received_us):
-            self.bad("market", what, at)
-
-    def _check_report(
-        self, position: int, node_id: str, node_seq: int, body: bytes, flags: int
-    ) -> bytes:
-        """The bytes that the node signed."""
-        try:
-            signed, key_id, signature = split_body(body)
-        except ValueError as error:
-            raise RowWrong(position, str(error)) from None
-        key = self.notes.node_keys.get((node_id, key_id))
-        if key is None:
-            raise RowWrong(position, f"no fact gives the key {key_id!r} of {node_id}")
-        if not signed_by(key.public_key, pae(signed), signature):
-            raise RowWrong(position, f"not signed by the key {key_id!r} of {node_id}")
-        node = self.nodes.setdefault(node_id, _NodeChain(0, genesis(node_id, key.public_key)))
-        if node_seq != node.seq + 1:
-            raise RowWrong(position, f"report {node_seq} of {node_id} follows report {node.seq}")
-        if not _continues(signed, node_id, node_seq, node.prev):
-            raise RowWrong(position, f"report {node_seq} of {node_id} does not follow by its bytes")
-        fault = report_form.flag_fault(flags, signed)
-        if fault is not None:
-            raise RowWrong(position, fault)
-        node.seq, node.prev = node_seq, report_hash(signed)
-        return signed
-
-    def _rows(self, lane: int | None) -> Iterator[parquet.Row]:
-        """The rows of one log, file after file. Raises RowWrong where a file cannot be read."""
-        schema = parquet.MARKET if lane is None else parquet.USAGE
+    def _files_of(self, lane: int | None) -> tuple[RowFile, ...]:
         found = [file for file in map(log_file, self.files) if file and file.lane == lane]
-        for file in sorted(found, key=lambda file: file.first):
-            count = 0
-            try:
-                for row in parquet.read_log(self.directory / file.path, schema):
-                    yield row
-                    count += 1
-            except parquet.FileDamaged as damage:
-                raise RowWrong(file.first + count, str(damage)) from None
-            if count != self.files[file.path].get("rows"):
-                self.bad(file.path, f"{count} rows, the manifest says otherwise")
+        found.sort(key=lambda file: file.first)
+        return tuple(
+            RowFile(file.path, file.first, self.files[file.path].get("rows")) for file in found
+        )
+
+    def _facts(self) -> Iterator[parquet.Row]:
+        for file in self._files_of(None):
+            yield from rows_of(self.directory, file, parquet.MARKET, self.problems)
 
     # --- beside the logs --------------------------------------------------------------------
 
@@ -527,10 +473,7 @@ class _Verification:
             self.bad(path, wrong)
 
 
-def _continues(signed: bytes, node_id: str, node_seq: int, prev: bytes) -> bool:
-    """Whether the signed bytes name this node, number and predecessor."""
-    try:
-        said = read_json(signed)
-        return (said["node"], said["seq"], said["prev"]) == (node_id, node_seq, prev.hex())
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return False
+def _belongs(path: str) -> bool:
+    """Whether a bundle has a file of this name."""
+    by_name = log_file(path) or epoch_of(path) or payout_of(path) or clients_of(path)
+    return by_name is not None or path in (CHECKPOINT_FILE, KEYS_FILE)

@@ -150,11 +150,19 @@ def read(body: bytes) -> Identity:
     return Identity(whole.node, whole.seq, whole.prev)
 
 
-def flag_fault(flags: int, body: bytes) -> str | None:
-    """What is wrong with what is stored beside these signed bytes; None: it is what they earn."""
+def read_if_valid(body: bytes) -> Identity | None:
+    """Identity of a valid report, None of signed bytes that break a rule of the form."""
     try:
-        read(body)
+        return read(body)
     except ReportInvalid:
+        return None
+
+
+def flag_fault(flags: int, told: Identity | None) -> str | None:
+    """What is wrong with the flags stored beside signed bytes of which `read_if_valid` told this;
+    None: they are what the bytes earn.
+    """
+    if told is None:
         due, why = FLAG_CONTENT, "the report breaks a rule of its form and earns nothing"
     else:
         due, why = 0, "the report breaks no rule"

@@ -129,7 +129,7 @@ class Lane:
 
     def take(self, position: int, node_id: str, number: int, body: bytes, flags: int) -> None:
         self._last[node_id] = number, body
-        fault = report_form.flag_fault(flags, _signed(body))
+        fault = report_form.flag_fault(flags, report_form.read_if_valid(_signed(body)))
         if fault is not None and len(self._flags) <= NOTES_MAX:
             self._flags.append(f"position {position} {fault}")
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks.epochs import settle as synthetic
-from benchmarks.epochs.executor import Executor, Processes, Serial
 from benchmarks.epochs.lane_totals import (
     FIELDS,
     SUMS,
@@ -20,6 +19,8 @@ from benchmarks.epochs.lane_totals import (
     write_lane,
 )
 from benchmarks.size import Size
+from ledger.fan_out.executor import Executor, Serial
+from ledger.fan_out.processes import Processes
 
 SIZE = synthetic.SIZES[Size.TINY].epoch
 
@@ -43,6 +44,11 @@ def test_the_golden_root_comes_of_every_executor_and_of_every_order(
             synthetic.root_of(SIZE, totals(executor, lanes), is_backwards=is_backwards)
             for executor, lanes, is_backwards in found
         }
+        both: tuple[Executor, Executor] = (Serial(), two)
+        for number, executor in enumerate(both):
+            store = tmp_path / f"store_{number}"
+            store.mkdir()
+            roots.add(synthetic.root_by_lanes(SIZE, shuffled, executor, store))
     assert roots == {synthetic.GOLDEN[Size.TINY]}
 
 

@@ -116,6 +116,13 @@ def test_an_export_verifies_offline_and_a_changed_byte_does_not(
     assert verified.document["facts"] == exported["facts"]
     assert verified.document["root"] == exported["root"]
 
+    apart = tallystick("audit", "verify", bundle, "--executor", "processes:2", "--json")
+    assert (apart.code, apart.document["digest"]) == (0, verified.document["digest"])
+    for command in ("verify", "replay"):
+        nowhere = tallystick("audit", command, bundle, "--executor", "processes:none")
+        assert nowhere.code == 2
+        assert "needed a count from 1 to 1024" in nowhere.err
+
     file = next(bundle.glob("log/market-*.parquet"))
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1

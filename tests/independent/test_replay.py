@@ -21,7 +21,7 @@ from nacl.signing import SigningKey
 from api.audit.replay import replay_bundle
 from domain.chain.payout_root import EpochMintConfirmed, PayoutRootBuilt
 from domain.epochs.epoch import EpochClosing, EpochSealed, RewardsCredited, RewardsMatured
-from ledger.bundle.epoch_replay import EpochReplay
+from ledger.bundle.epoch_replay import EpochReplay, executed
 from ledger.bundle.export import export_bundle
 from ledger.bundle.shape import result_root
 from ledger.tree.checkpoint import VerifierKey
@@ -183,7 +183,7 @@ def test_nothing_is_wrong_with_what_nobody_forged() -> None:
 
 
 def _executed(facts: Facts, last: bytes) -> list[str]:
-    work = EpochReplay({**YEAR.epoch_files, EPOCHS: last}.get)
+    work = EpochReplay(lambda epoch: executed(epoch, {**YEAR.epoch_files, EPOCHS: last}.get(epoch)))
     return [what for at, (_, fact) in enumerate(facts, 1) for what in work.take(at, fact)]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.checking.executors import ExecutorOption, chosen
 from cli.commands.governance import terms
 from cli.remote import BY_NUMBER, IN_ORDER, Remote, lists, reads, records
 from cli.settings import ConfigFile, DataDir, in_force
@@ -401,6 +402,7 @@ def dry_run(
     limit: Annotated[
         int, typer.Option(min=0, max=100_000, help="Number of winners, and of losers, to show.")
     ] = NAMED,
+    executor: ExecutorOption = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
@@ -416,9 +418,13 @@ def dry_run(
     try:
         policy = rehearsal.proposed_policy(document_of(file))
         files = rehearsal.past_files(folder)
-        with progress() as step:
+        with chosen(executor, files) as work, progress() as step:
             found = rehearsal.run(
-                policy, files, first=from_epoch, step=lambda done, of: step("epochs", done, of)
+                policy,
+                files,
+                first=from_epoch,
+                step=lambda done, of: step("epochs", done, of),
+                executor=work,
             )
     except rehearsal.NothingToRehearse as error:
         raise InputUnusable(str(error)) from None

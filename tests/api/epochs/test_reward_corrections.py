@@ -31,7 +31,7 @@ from domain.epochs.reward_correction import SLASH, ProposeRewardCorrection, corr
 from domain.epochs.reward_terms import NO_TERMS, REWARD_TERMS
 from domain.epochs.settlement import Settlement
 from domain.money import token
-from ledger.bundle.epoch_replay import EpochReplay
+from ledger.bundle.epoch_replay import EpochReplay, executed
 from tests.api.governance.test_grants import seen
 from tests.domain.scenes.epochs import CUT, END_US, POLICY, START_US, WEEK_US, nodes_of, pin
 from tests.scenes import chain as chain_scene
@@ -189,7 +189,7 @@ def test_two_people_slash_and_adjust_and_what_nobody_can_be_paid_goes_back(scene
 
 def replayed(scene: Scene, files: dict[int, bytes], change: Any = None) -> list[str]:
     """What executing the log again finds wrong with it, its slashes changed first."""
-    replay, found = EpochReplay(files.get), list[str]()
+    replay, found = EpochReplay(lambda epoch: executed(epoch, files.get(epoch))), list[str]()
     for recorded in scene.service.ledger.market.read_facts(0, 10_000):
         is_changed = change is not None and isinstance(recorded.fact, RewardSlashed)
         fact = change(recorded.fact) if is_changed else recorded.fact

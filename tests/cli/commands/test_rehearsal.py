@@ -52,6 +52,8 @@ def test_the_policy_in_force_would_have_changed_nothing(epochs: Path) -> None:
     assert told["winners"] == told["losers"] == []
     assert [one["accounts_changed"] for one in told["by_epoch"]] == [0, 0, 0]
     assert rehearsed(epochs, RULED).out.endswith("nothing would have changed\n")
+    apart = rehearsed(epochs, RULED, "--executor", "processes:2", "--json")
+    assert apart.document == told
 
 
 def test_another_policy_names_who_gains_and_who_loses_and_keeps_the_sums(epochs: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.epochs.epoch_file import epoch_file
+from domain.epochs.lanes import Memory, settle_lanes
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm
 from domain.epochs.settlement import (
     AVAILABILITY,
@@ -18,8 +21,10 @@ from domain.epochs.settlement import (
     ZERO_WEIGHT,
     Attested,
     Cut,
+    CutHead,
     NodeCut,
     Openings,
+    Outcome,
     Settlement,
     Unallocated,
     Use,
@@ -418,3 +423,78 @@ def test_time_weighs_no_more_than_what_was_burned_for_it(
     assert compute_weight(node, costly, "burned_value") == compute_weight(
         node, plain, "burned_value"
     )
+
+
+# --- lane by lane ------------------------------------------------------------------------------
+
+
+class Written:
+    """A store as a folder on disk is one: what was put comes back as JSON gives it."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def put(self, name: str, found: Any) -> None:
+        self._texts[name] = json.dumps(found)
+
+    def get(self, name: str) -> Any:
+        return json.loads(self._texts[name])
+
+
+@given(
+    fleets,
+    terms,
+    st.lists(st.integers(0, 4), min_size=8, max_size=8),
+    st.integers(0, 10**14),
+    deltas,
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_lanes_settle_as_the_whole_does_owner_caps_included(
+    fleet: tuple[NodeCut, ...],
+    told: object,
+    lane_of: list[int],
+    carry: int,
+    delta: object,
+    is_written: bool,
+    random: Any,
+) -> None:
+    """Any number of lanes, any node in any of them, in any order."""
+    policy = replace(POLICY, rewards=told)  # type: ignore[arg-type]
+    opening = {"compute_carry": carry, "availability_carry": carry // 3, "adjustments": delta}
+    whole = settle(cut(*fleet, policy=policy, **opening))
+    lanes: list[list[NodeCut]] = [[] for _ in range(5)]
+    for node, lane in zip(fleet, lane_of, strict=False):
+        lanes[lane].append(node)
+    for lane_nodes in lanes:
+        random.shuffle(lane_nodes)
+    lanes = [nodes for nodes in lanes if nodes or random.random() < 0.5]
+    random.shuffle(lanes)
+    head = CutHead(epoch=1, cut_position=9, policy=policy, openings=whole.cut.openings)
+    store = Written() if is_written else Memory()
+    found = settle_lanes(head, range(len(lanes)), lanes.__getitem__, store=store)
+    assert found.file == epoch_file(whole)
+    assert found.outcome.rewards == whole.rewards
+    for name in (one.name for one in fields(Outcome) if one.name != "cut"):
+        assert getattr(found.outcome, name) == getattr(whole, name), name
+
+
+def test_an_owner_is_capped_over_all_lanes_and_loses_what_its_last_nodes_got_for_being_there() -> (
+    None
+):
+    nodes = [
+        NodeCut(f"n{n}", "acct_a", (Use("cash", 10, 0),), 10**12, None, attested)
+        for n, attested in enumerate([(), (Attested("datacenter", 3, 10**12, 1),)])
+    ]
+    told = replace(REWARD_TERMS, cap_multiple_ppm=None, owner_cap=7)
+    policy = replace(POLICY, rewards=told)
+    head = CutHead(epoch=1, cut_position=9, policy=policy, openings=Openings(unissued=10**17))
+    found = settle_lanes(head, (1, 0), lambda lane: [nodes[lane]])
+    assert dict(found.outcome.rewards)["acct_a"] == 7
+    assert found.file == epoch_file(settle(cut(*nodes, policy=policy)))
+
+
+def test_a_node_in_two_lanes_is_refused() -> None:
+    head = CutHead(epoch=1, cut_position=9, policy=RULED, openings=Openings(unissued=10**17))
+    with pytest.raises(Refused, match="duplicate_id"):
+        settle_lanes(head, (1, 2), lambda _: [NodeCut("n", "acct")])

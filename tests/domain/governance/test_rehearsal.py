@@ -52,7 +52,7 @@ def history(
 
 def summary_of(cuts: list[Cut], policy: PolicyPublished, first: int = 1) -> Summary:
     found = Summary()
-    for one in rehearse(cuts, policy, first):
+    for one in rehearse(map(settle, cuts), policy, first):
         found.take(one)
     return found
 
@@ -63,7 +63,9 @@ def test_the_policy_that_was_in_force_would_have_paid_exactly_the_same(
     told: list[tuple[tuple[NodeCut, ...], int, object]], reward_terms: RewardTerms
 ) -> None:
     policy = replace(POLICY, rewards=reward_terms)
-    for one in rehearse(history(policy, told), replace(policy, version=7, by="another")):
+    for one in rehearse(
+        map(settle, history(policy, told)), replace(policy, version=7, by="another")
+    ):
         assert one.deltas() == {}
         assert one.would_be.cut.openings == one.was.cut.openings
         assert one.would_be.nodes == one.was.nodes
@@ -120,7 +122,7 @@ def test_an_epoch_that_the_proposal_does_not_plan_for_emits_what_it_did() -> Non
     cuts = history(RULED, [((node("a", 5),), 0, {})] * 2)
     later = replace(RULED, segments=(EmissionSegment(2, 52, 52),))
     assert [plans(later, epoch) for epoch in (1, 2, 54)] == [False, True, False]
-    one, two = list(rehearse(cuts, later))
+    one, two = list(rehearse(map(settle, cuts), later))
     assert one.would_be.emission == one.was.emission
     assert two.would_be.emission == 1
 
@@ -128,8 +130,8 @@ def test_an_epoch_that_the_proposal_does_not_plan_for_emits_what_it_did() -> Non
 def test_a_missing_epoch_and_a_cap_that_would_not_have_held_stop_the_rehearsal() -> None:
     cuts = history(RULED, [((node("a", 5),), 0, {})] * 3)
     with pytest.raises(RehearsalStops, match="epoch 1 is followed by epoch 3"):
-        list(rehearse([cuts[0], cuts[2]], RULED))
+        list(rehearse(map(settle, [cuts[0], cuts[2]]), RULED))
     all_at_once = replace(RULED, segments=(EmissionSegment(1, 1, 10**15),))
     taken = [cuts[0], replace(cuts[1], openings=replace(cuts[1].openings, unissued=5))]
     with pytest.raises(RehearsalStops, match="unissued"):
-        list(rehearse(taken, all_at_once))
+        list(rehearse(map(settle, taken), all_at_once))

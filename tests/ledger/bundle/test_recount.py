@@ -112,11 +112,12 @@ def recounted(facts: Facts, reports: tuple[report.Report, ...] = REPORTS) -> lis
     for position, (stream, fact) in enumerate(facts, start=1):
         name, body = codec.encode(fact, "test", "00")
         found += list(work.fact(position, stream.uuid, name, body))
+    lane = work.lane(LANE)
     for position, told in enumerate(reports, start=1):
         one = stored(position, told)
-        answer = work.report(LANE, position, NODE, one.signed, one.flags, one.recorded_us)
+        answer = lane.report(position, NODE, one.signed, one.flags, one.recorded_us)
         found += [what for _, what in answer]
-    return found + [what for _, what in work.end(LANE, len(reports))]
+    return found + [what for _, what in lane.end(len(reports))]
 
 
 def changed(change: Callable[[ResourceAccrued], Any], which: int = -1) -> Facts:
@@ -220,9 +221,10 @@ def test_reports_behind_the_last_pin_are_said_to_be_missing_and_not_taken_for_fo
     for position, (stream, fact) in enumerate(FACTS, start=1):
         assert list(work.fact(position, stream.uuid, *codec.encode(fact, "test", "00"))) == []
     one = stored(1, REPORTS[0])
-    assert list(work.report(LANE, 1, NODE, one.signed, 0, one.recorded_us)) == []
-    assert list(work.end(LANE, 1)) == []
-    assert (work.counted, work.unread) == (1, 1)
+    lane = work.lane(LANE)
+    assert list(lane.report(1, NODE, one.signed, 0, one.recorded_us)) == []
+    assert list(lane.end(1)) == []
+    assert (lane.counted, lane.unread) == (1, 1)
 
 
 # --- a whole export ---------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from ledger.bundle import parquet
 from ledger.bundle.export import export_bundle
 from ledger.bundle.shape import manifest_bytes
 from ledger.bundle.verify import VerifyReport, verify_bundle
+from ledger.fan_out.processes import Processes
 from ledger.log.chain import (
     GENESIS_MARKET,
     chain,
@@ -391,6 +392,22 @@ def test_a_changed_lane_is_bad_where_it_changed(
     rewrite(bundle, lane_file(bundle, original.lane), parquet.USAGE, change)
     expected = 5 if change is body_insert else 4
     assert first_bad(verify_bundle(bundle)) == (f"usage/{original.lane}", expected)
+
+
+def test_lanes_walked_by_processes_come_to_the_same_report(original: Made, bundle: Path) -> None:
+    counted: list[tuple[str, int, int]] = []
+    rewrite(bundle, lane_file(bundle, original.lane), parquet.USAGE, body_flip)
+    with Processes(2) as two:
+        honest = verify_bundle(
+            original.directory, executor=two, step=lambda *told: counted.append(told)
+        )
+        damaged = verify_bundle(bundle, executor=two)
+    assert honest == verify_bundle(original.directory)
+    assert honest.ok
+    assert counted == [("lanes", done, 64) for done in range(1, 65)]
+    assert damaged == verify_bundle(bundle)
+    assert first_bad(damaged) == (f"usage/{original.lane}", 4)
+    assert damaged.digest != honest.digest
 
 
 @pytest.mark.parametrize("change", LANE_CHANGES)

@@ -1,0 +1,5 @@
+"""Where is work done that falls into parts? A function and its tasks go in; the results come out in
+order, from this process, from several, or from a cluster.
+"""
+
+__all__ = ("choice", "executor", "processes")

@@ -1,0 +1,128 @@
+"""Tasks in several processes of this machine.
+
+They are started anew and not forked, so that threads and connections of this process stay here. A
+process that is killed takes the pool with it: the tasks that were not done go to a new pool. A task
+under which the pool dies `DEATHS_MAX` times is given up, with an error that says so: what kills a
+process each time, such as too little memory, would do so for ever.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from types import TracebackType
+from typing import Any
+
+from ledger.fan_out.executor import Found, Task, WorkLost
+
+DEATHS_MAX = 3
+AHEAD = 2
+"""Tasks that wait for each process, so that none is idle while results are taken."""
+
+
+def usable() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+class Processes:
+    """So many processes; a context that ends them."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._pool = self._started()
+
+    def map(self, function: Callable[[Task], Found], tasks: Iterable[Task]) -> Iterator[Found]:
+        rest = iter(tasks)
+        waiting: deque[tuple[Task, Future[Found]]] = deque()
+        deaths = 0
+        try:
+            while True:
+                room = self._count * (1 + AHEAD) - len(waiting)
+                waiting += [(task, self._submit(function, task)) for task in islice(rest, room)]
+                if not waiting:
+                    return
+                try:
+                    found = waiting[0][1].result()
+                except BrokenProcessPool:
+                    deaths += 1
+                    if deaths == DEATHS_MAX:
+                        raise WorkLost(_lost(waiting[0][0])) from None
+                    waiting = self._again(function, waiting)
+                    continue
+                waiting.popleft()
+                deaths = 0
+                yield found
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+    def _started(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            self._count, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
+        )
+
+    def _submit(self, function: Callable[[Task], Found], task: Task) -> Future[Found]:
+        """In a pool that broke since the last result nothing can be submitted: that is told by the
+        future, as it is of the tasks before it.
+        """
+        try:
+            return self._pool.submit(function, task)
+        except BrokenProcessPool as broken:
+            told: Future[Found] = Future()
+            told.set_exception(broken)
+            return told
+
+    def _again(
+        self, function: Callable[[Task], Found], waiting: Iterable[tuple[Task, Future[Found]]]
+    ) -> deque[tuple[Task, Future[Found]]]:
+        """A new pool for what the old one did not do."""
+        self._pool.shutdown()
+        self._pool = self._started()
+        return deque(
+            (task, future if _is_done(future) else self._submit(function, task))
+            for task, future in waiting
+        )
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _is_done(future: Future[Any]) -> bool:
+    """With a result, or with an error of its own."""
+    return future.done() and not isinstance(future.exception(), BrokenProcessPool)
+
+
+def _lost(task: object) -> str:
+    return (
+        f"a process ended {DEATHS_MAX} times before this task was done: {str(task)[:200]};"
+        " was it killed for its memory? Fewer processes need less"
+    )
+
+
+def _begin() -> None:
+    """What a process does first: an interrupt is for its parent, whose end is its own."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,90 @@
+"""Tasks in processes: the results of one after the other, whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ledger.fan_out.choice import ChoiceInvalid, opened
+from ledger.fan_out.executor import Serial, WorkLost
+from ledger.fan_out.processes import DEATHS_MAX, Processes
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def killed_once(task: tuple[str, int]) -> int:
+    """The first process that does this task is killed under it."""
+    marks, number = task
+    if number == 3:
+        try:
+            (Path(marks) / str(number)).touch(exist_ok=False)
+        except FileExistsError:
+            return number
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def killed_always(number: int) -> int:
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def refusing(number: int) -> int:
+    if number == 1:
+        raise ValueError("this one is wrong")
+    return number
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Processes]:
+    with Processes(2) as processes:
+        yield processes
+
+
+def test_results_come_in_the_order_of_the_tasks_however_many_there_are(two: Processes) -> None:
+    numbers = range(50)
+    assert list(two.map(square, iter(numbers))) == list(Serial().map(square, numbers))
+    assert list(two.map(square, [])) == []
+
+
+def test_what_a_task_raises_is_raised_here_and_the_next_tasks_are_done(two: Processes) -> None:
+    found = two.map(refusing, range(3))
+    assert next(found) == 0
+    with pytest.raises(ValueError, match="this one is wrong"):
+        next(found)
+    assert list(two.map(square, [7])) == [49]
+
+
+def test_a_killed_process_costs_no_result(tmp_path: Path) -> None:
+    with Processes(2) as processes:
+        tasks = [(str(tmp_path), number) for number in range(12)]
+        assert list(processes.map(killed_once, tasks)) == list(range(12))
+    assert [mark.name for mark in tmp_path.iterdir()] == ["3"]
+
+
+@pytest.mark.timeout(120)
+def test_a_task_that_kills_its_process_each_time_is_an_error_and_no_endless_wait() -> None:
+    with Processes(2) as processes:
+        found = processes.map(killed_always, range(4))
+        assert [next(found), next(found)] == [0, 1]
+        with pytest.raises(WorkLost, match=rf"ended {DEATHS_MAX} times .* this task .*: 2;"):
+            next(found)
+        assert list(processes.map(square, [3])) == [9]
+
+
+def test_the_choice_of_a_command_is_one_of_three() -> None:
+    for choice in ("serial", "processes:1"):
+        with opened(choice) as executor:
+            assert isinstance(executor, Serial)
+    with opened("processes:3") as executor:
+        assert isinstance(executor, Processes)
+    for wrong in ("", "dask", "serial:2", "processes:", "processes:0", "processes:x", "ray:"):
+        with pytest.raises(ChoiceInvalid, match="processes"), opened(wrong):
+            pass
