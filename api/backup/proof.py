@@ -40,6 +40,8 @@ from ledger.tree.log_keys import open_by_any
 from projections import anew
 
 FACTS_APART = 50_000
+BOOKED_TOGETHER = 250_000
+"""Facts of a range of the books: what its process holds are its accounts."""
 WORKERS_MAX = 8
 """Each has a connection, and one that folds reports is a process."""
 NO_KEY = b"nothing is appended with this key"
@@ -128,15 +130,18 @@ def _derived(
     """What follows from a log that is whole: how many views were built, and what of views and books
     is otherwise.
     """
-    books, views, problems = _booked(conninfo, facts, workers), 0, list[str]()
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        last = rebooked.last(connection)
+    books, views, problems = _booked(conninfo, max(facts, last), workers), 0, list[str]()
     if with_views:
         stage("building the views anew")
-        try:
-            built = anew.compare(conninfo, workers=workers)
-        except (psycopg.DataError, psycopg.IntegrityError) as error:
-            built = []
-            problems.append(f"a view cannot be built from these facts: {error}")
-        views = len(built)
+        built = anew.compare(conninfo, workers=workers)
+        views = sum(one.failed is None for one in built)
+        problems += [
+            f"view {one.name} cannot be built from these facts: {one.failed}"
+            for one in built
+            if one.failed is not None
+        ]
         problems += [
             f"view {one.name}: {table} differs" for one in built for table in one.differing or ()
         ]
@@ -145,21 +150,31 @@ def _derived(
 
 
 def _booked(conninfo: str, facts: int, workers: int) -> Callable[[], list[str]]:
-    """Book every fact anew; what is asked for the faults found. Of a large log by a process of its
-    own, beside the views: a process that decodes facts takes a second to start.
+    """Book every fact anew; what is asked for the faults found. Of a large log in ranges, by
+    processes of their own, beside the views: one that decodes facts takes a second to start.
     """
     if workers == 1 or facts < FACTS_APART:
-        return lambda: booked_anew(conninfo)
-    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-    told = pool.submit(booked_anew, conninfo)
+        return lambda: _joined(conninfo, [booked_between(conninfo, 0, facts)])
+    size = min(BOOKED_TOGETHER, -(-facts // workers))
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    ranges = [
+        pool.submit(booked_between, conninfo, low, min(facts, low + size))
+        for low in range(0, facts, size)
+    ]
     pool.shutdown(wait=False)  # what was asked for is done
-    return told.result
+    return lambda: _joined(conninfo, [each.result() for each in ranges])
 
 
-def booked_anew(conninfo: str) -> list[str]:
-    """Where the books are not those of the facts, by a connection of its own."""
+def booked_between(conninfo: str, first: int, last: int) -> rebooked.Booked:
+    """The books of a range, made again by a connection of its own."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        return rebooked.faults(connection)
+        return rebooked.between(connection, first, last)
+
+
+def _joined(conninfo: str, ranges: Sequence[rebooked.Booked]) -> list[str]:
+    """Where the books are not those of the facts."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        return rebooked.joined(connection, ranges)
 
 
 # --- heads from outside -----------------------------------------------------------------------

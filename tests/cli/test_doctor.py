@@ -13,6 +13,8 @@ from api.process.embedded_postgres import EmbeddedPostgres
 from cli.operating import doctor
 from ledger import migrate
 from ledger.beside import timer_runs
+from projections import tables
+from projections.income.earnings import EARNINGS
 from tests.processes import free_port
 from tests.scenes import shell
 from tests.scenes.shell import tallystick
@@ -94,6 +96,22 @@ def test_a_setting_that_waits_for_no_standby_is_told() -> None:
     for standbys, state in (("", "ok"), ("first", "warn")):
         told: Any = Told(synchronous_commit="local", synchronous_standby_names=standbys)
         assert doctor._durability(told).state == state
+
+
+def test_what_a_killed_proof_has_left_is_told_and_removed_by_the_next_start(
+    machine: Machine,
+) -> None:
+    assert machine.run("migrate").code == 0
+    with psycopg.connect(machine.database, autocommit=True) as connection:
+        tables.create(connection, EARNINGS, schema="proj_earnings_next", is_kept=False)
+        with tables.building(connection):
+            assert machine.checks()[1]["views"]["state"] == "ok", "it is being built"
+        _, told = machine.checks()
+        assert told["views"]["state"] == "warn"
+        assert "proj_earnings_next" in told["views"]["said"]
+        assert machine.run("migrate").code == 0
+        assert tables.left_behind(connection) == {}
+        assert machine.checks()[1]["views"]["state"] == "ok"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from api.backup import proof
 from api.backup.archive import Backup
 from domain.funds.deposit import ConfirmDeposit
 from domain.money import credit
+from ledger.log import rebooked
 from ledger.log.handle import Ledger
 from ledger.tree import trees
 from tests.scenes.running_market import RENTER, START_US, Market
@@ -55,5 +56,9 @@ def test_books_that_are_not_those_of_the_facts_are_told_without_views(
         assert proof.prove(database, BACKUP, [], with_views=False, workers=2).problems == ()
         connection.execute(SWAP.format(*positions[:2]).encode())
         assert ledger.books.faults() == []
+        before = proof.booked_between(database, 0, positions[0])
+        after = proof.booked_between(database, positions[0], market.head)
+        told = " ".join(rebooked.joined(connection, [before, after]))
+        assert " and then begins with " in told, "at the seam of two ranges"
     found = proof.prove(database, BACKUP, [], with_views=False, workers=2)
     assert "otherwise than its fact" in found.problems[0]
