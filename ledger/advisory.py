@@ -37,27 +37,19 @@ class LockHeld(Exception):
     """Another session kept a lock for longer than it is waited for."""
 
 
-def lock(
-    connection: Connection,
-    key: int,
-    what: str,
-    *,
-    seconds: float | None = None,
-    shared: bool = False,
-) -> None:
+def lock(connection: Connection, key: int, what: str, *, shared: bool = False) -> None:
     """Take the lock of this key for the session, for this one alone or `shared`. `what` completes
-    "the lock of ...". Raises LockHeld after `seconds`, by default SECONDS_MAX.
+    "the lock of ...". Raises LockHeld after SECONDS_MAX.
     """
     if try_lock(connection, key, shared=shared):
         return
-    seconds = SECONDS_MAX if seconds is None else seconds
-    ends = time.monotonic() + seconds
+    ends = time.monotonic() + SECONDS_MAX
     while (left := ends - time.monotonic()) > 0:
         if _waited(connection, key, min(left, TOLD_EVERY_SECONDS), shared):
             return
         logger.warning("waiting for the lock of %s: %s has it", what, held_by(connection, key))
     holder = held_by(connection, key)
-    raise LockHeld(f"{holder} has the lock of {what}, and was waited for {seconds:g} s")
+    raise LockHeld(f"{holder} has the lock of {what}, and was waited for {SECONDS_MAX} s")
 
 
 def try_lock(connection: Connection, key: int, *, shared: bool = False) -> bool:

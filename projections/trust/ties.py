@@ -70,8 +70,8 @@ _IS_PAYEE = """((({payer}) IN (f.provider_account_id, f.client_account_id)) IS T
 
 
 def is_tied(account: str) -> str:
-    """SQL: whether anything relates an account to another one; where nothing does, which is nearly
-    always, nobody is asked for further.
+    """SQL: whether anything relates an account to another one. Of most renters nothing does, and
+    then their payees need no look.
     """
     return f"""(EXISTS (SELECT FROM own.tie w WHERE w.account_id = ({account}))
         OR EXISTS (SELECT FROM own.tie w WHERE w.key = 'account:' || ({account})))"""

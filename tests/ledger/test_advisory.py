@@ -117,7 +117,9 @@ def test_a_lock_that_is_handed_over_is_had(database: str, caplog: pytest.LogCapt
     assert caplog.text.count(f"session {number} (") >= 2
 
 
-def test_those_that_share_a_lock_keep_out_one_that_wants_it_alone(database: str) -> None:
+def test_those_that_share_a_lock_keep_out_one_that_wants_it_alone(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with (
         psycopg.connect(database, autocommit=True) as first,
         psycopg.connect(database, autocommit=True) as second,
@@ -125,7 +127,8 @@ def test_those_that_share_a_lock_keep_out_one_that_wants_it_alone(database: str)
         advisory.lock(first, 7, "one", shared=True)
         advisory.lock(second, 7, "one", shared=True)
         advisory.unlock(second, 7, shared=True)
+        monkeypatch.setattr(advisory, "SECONDS_MAX", 0.1)
         with pytest.raises(advisory.LockHeld):
-            advisory.lock(second, 7, "one", seconds=0.1)
+            advisory.lock(second, 7, "one")
         advisory.unlock(first, 7, shared=True)
         assert advisory.try_lock(second, 7)
