@@ -63,6 +63,9 @@ def main() -> int:
     exports, epochs, payouts, keys.
     """
     before = os.umask(0o077)
+    command = next((word for word in sys.argv[1:] if word in COMMANDS), "")
+    # By this name the database, and a process that waits for a lock, tells whose a session is.
+    os.environ.setdefault("PGAPPNAME", f"tallystick {command}".rstrip())
     if COMPLETE in os.environ:
         from typer._completion_classes import completion_init
 

@@ -319,6 +319,11 @@ EXPECTED: dict[str, tuple[int, str]] = {
         "nothing was recorded; keep the data and look at the log",
     ),
     "domain.refusal.Refused": (1, ""),
+    "ledger.advisory.LockHeld": (
+        1,
+        "let that process end and try again; if it hangs, stop it, or as the database's owner end"
+        " its session: SELECT pg_terminate_backend(number)",
+    ),
     "ledger.log.handle.InProgress": (1, "try again in a moment"),
     "ledger.log.handle.LogBusy": (1, "try again in a moment"),
     "ledger.log.handle.StreamMoved": (1, "try again"),

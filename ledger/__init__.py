@@ -2,4 +2,4 @@
 their books and their proofs come out.
 """
 
-__all__ = ("migrate",)
+__all__ = ("advisory", "migrate")

@@ -15,6 +15,8 @@ from importlib import resources
 
 import psycopg
 
+from ledger import advisory
+
 LOCK_ID = 0x7A11_7571
 """The advisory lock under which migrations run: any constant nobody else uses."""
 
@@ -95,12 +97,13 @@ def migrate(
     """Apply what is missing, each file in its own transaction; return the names applied.
 
     `begins` is told each file before it is applied. Raises HistoryChanged when the database was
-    built from other files than these, by a newer version among others, and PostgresTooOld.
+    built from other files than these, by a newer version among others, PostgresTooOld, and LockHeld
+    where another process migrates for longer than it is waited for.
     """
     applied: list[str] = []
     with psycopg.connect(conninfo, autocommit=True) as connection:
         _require_version(connection.info.server_version)
-        connection.execute("SELECT pg_advisory_lock(%s)", (LOCK_ID,))
+        advisory.lock(connection, LOCK_ID, "the migrations, which another process applies")
         connection.execute(
             "CREATE TABLE IF NOT EXISTS migration (number int PRIMARY KEY, name text NOT NULL,"
             " sha256 bytea NOT NULL)"

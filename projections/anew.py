@@ -13,7 +13,7 @@ statistics.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -31,7 +31,6 @@ T = TypeVar("T")
 FACTS_MAX: Final = runner.REBUILD_FACTS_MAX
 REPORTS_APART: Final = 50_000
 _ALWAYS = "position, stream_version, topic, recorded_us"
-_DECODED = "proj_decoded_"
 
 
 def compare(
@@ -42,32 +41,63 @@ def compare(
     facts_max: int = FACTS_MAX,
 ) -> list[Rebuilt]:
     """Build these views anew and name the tables whose rows differ; what is there stays as it is.
+    Of a view that cannot be built it is told why, and the others are compared.
 
     They are brought to the head first, and nobody else may append. Raises GapInLog.
     """
     with ExitStack() as stack:
         owner = stack.enter_context(psycopg.connect(conninfo, autocommit=True))
         tables.ensure(owner, projections)
-        tables.step_all(owner, projections)
+        stack.enter_context(tables.building(owner))
+        build = _Build(projections)
+        for each in projections:
+            build.attempt(each, partial(tables.step_all, owner, [each]))
         _forget(owner, projections)
         stack.callback(_forget, owner, projections)
-        for projection in projections:
-            tables.create(owner, projection, schema=_beside(projection), is_kept=False)
+        for each in projections:
+            tables.create(owner, each, schema=_beside(each), is_kept=False)
         team = _Team(stack, conninfo, workers)
-        _all_facts(team, projections, _head(owner), facts_max)
+        _all_facts(team, build, _head(owner), facts_max)
         # A process that folds reports takes a second to start.
         apart = workers if _reports(owner) >= REPORTS_APART else 1
-        reports = {
-            each.name: tables.all_lanes(owner, each, _beside(each), conninfo, apart)
-            for each in projections
-            if each.reports is not None
-        }
-        found = [team.do(partial(_differing, projection=each)) for each in projections]
-        facts = _head(owner)
+        reports: dict[str, int] = {}
+        for each in build.whole():
+            if each.reports is not None:
+                lanes = partial(tables.all_lanes, owner, each, _beside(each), conninfo, apart)
+                build.attempt(each, partial(_noted, reports, each.name, lanes))
+        found = {each.name: team.do(partial(_differing, projection=each)) for each in build.whole()}
+        for each in build.whole():
+            build.attempt(each, found[each.name].result)
+        facts, whole = _head(owner), {each.name for each in build.whole()}
         return [
-            Rebuilt(each.name, facts, reports.get(each.name, 0), *one.result())
-            for each, one in zip(projections, found, strict=True)
+            Rebuilt(each.name, facts, reports.get(each.name, 0), *found[each.name].result())
+            if each.name in whole
+            else Rebuilt(each.name, facts, 0, 0.0, None, build.failed[each.name])
+            for each in projections
         ]
+
+
+class _Build:
+    """Views that are built together; one that fails is left out from there on."""
+
+    def __init__(self, projections: Sequence[Projection]) -> None:
+        self._projections = projections
+        self.failed: dict[str, str] = {}
+
+    def whole(self) -> list[Projection]:
+        """Those that have not failed."""
+        return [each for each in self._projections if each.name not in self.failed]
+
+    def attempt(self, projection: Projection, step: Callable[[], object]) -> None:
+        """Go on with a view. What these facts do not allow is remembered; a database that is lost
+        or has no room ends it all.
+        """
+        try:
+            step()
+        except psycopg.OperationalError:
+            raise
+        except (psycopg.Error, ValueError) as error:
+            self.failed[projection.name] = str(error).strip().split("\n", 1)[0]
 
 
 def _forget(owner: Connection, projections: Sequence[Projection]) -> None:
@@ -75,7 +105,7 @@ def _forget(owner: Connection, projections: Sequence[Projection]) -> None:
     for projection in projections:
         tables.drop(owner, projection, schema=_beside(projection))
     for number in (0, 1):
-        owner.execute(f"DROP SCHEMA IF EXISTS {_DECODED}{number} CASCADE".encode())
+        owner.execute(f"DROP SCHEMA IF EXISTS {tables.DECODED}{number} CASCADE".encode())
 
 
 def _beside(projection: Projection) -> str:
@@ -119,37 +149,42 @@ class _Team:
         self._pool.shutdown(cancel_futures=True)
 
 
-def _all_facts(team: _Team, projections: Sequence[Projection], head: int, facts_max: int) -> None:
+def _all_facts(team: _Team, build: _Build, head: int, facts_max: int) -> None:
     """Every range of the market log through every view; the next range is decoded meanwhile."""
-    took = {each.name: 0.0 for each in projections}
+    took = {each.name: 0.0 for each in build.whole()}
     ranges = [(low, min(head, low + facts_max)) for low in range(0, head, facts_max)]
-    following = _decoding(team, projections, ranges, 0)
+    following = _decoding(team, build, ranges, 0)
     for number, _ in enumerate(ranges):
         assert following is not None
         decoded = following.result()
-        following = _decoding(team, projections, ranges, number + 1)
+        following = _decoding(team, build, ranges, number + 1)
         # The longest first, so that no connection waits for one that began late.
-        order = sorted(projections, key=lambda each: took[each.name], reverse=True)
+        order = sorted(build.whole(), key=lambda each: took[each.name], reverse=True)
         steps = [(each, team.do(partial(decoded.apply, projection=each))) for each in order]
         for each, step in steps:
-            took[each.name] = step.result()
+            build.attempt(each, partial(_noted, took, each.name, step.result))
+
+
+def _noted(told: dict[str, T], name: str, step: Callable[[], T]) -> None:
+    told[name] = step()
 
 
 def _decoding(
-    team: _Team, projections: Sequence[Projection], ranges: list[tuple[int, int]], number: int
+    team: _Team, build: _Build, ranges: list[tuple[int, int]], number: int
 ) -> Future[Decoded] | None:
     if number == len(ranges):
         return None
     first, last = ranges[number]
-    schema = f"{_DECODED}{number % 2}"
-    return team.do(lambda connection: Decoded(connection, projections, schema, first, last))
+    schema = f"{tables.DECODED}{number % 2}"
+    return team.do(lambda connection: Decoded(connection, build.whole(), schema, first, last))
 
 
 class Decoded:
     """The facts first < position <= last, in a table of `schema` for each kind that a rule reads.
 
     A column is there for every field that some rule reads of the kind. Where two rules read one
-    field as different types, the column has the first one's, and the other rule decodes for itself.
+    field as different types, the column has the first one's, and the other rule decodes the facts
+    of that kind for itself; so do all, where one of these facts cannot be read.
     """
 
     def __init__(
@@ -160,26 +195,33 @@ class Decoded:
         first: int,
         last: int,
     ) -> None:
-        self._schema, self._first, self._last = schema, first, last
+        self._first, self._last = first, last
         self._counted = runner.counted(connection, first, last)
         self._columns: dict[str, dict[str, str]] = {}
-        for topic, fields in _read(projections):
-            if topic in self._counted:
+        for rule in (rule for projection in projections for rule in projection.rules):
+            for topic in self._topics(rule):
                 columns = self._columns.setdefault(topic, {})
-                for name, kind in fields:
+                for name, kind in runner.fields_of(rule):
                     columns.setdefault(name, kind)
         self._tables = {topic: f"{schema}.t{n}" for n, topic in enumerate(self._columns)}
         with connection.transaction():
-            connection.execute("SET LOCAL synchronous_commit = off")
-            connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
-            connection.execute(f"CREATE SCHEMA {schema}".encode())
-            for topic, columns in self._columns.items():
-                told = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-                facts = runner.facts_of((topic,), told).replace("%(first)s", str(first))
+            connection.execute(
+                f"SET LOCAL synchronous_commit = off; SET LOCAL ROLE {tables.OWNER};"
+                f" DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}".encode()
+            )
+            for topic in list(self._tables):
+                self._decode(connection, topic)
+
+    def _decode(self, connection: Connection, topic: str) -> None:
+        told = ", ".join(f"{name} {kind}" for name, kind in self._columns[topic].items())
+        facts = self._own_facts([topic], told)
+        try:
+            with connection.transaction():
                 connection.execute(
-                    f"CREATE UNLOGGED TABLE {self._tables[topic]} AS "
-                    f"{facts.replace('%(last)s', str(last))}".encode()
+                    f"CREATE UNLOGGED TABLE {self._tables[topic]} AS {facts}".encode()
                 )
+        except psycopg.DataError:
+            del self._tables[topic]
 
     def apply(self, connection: Connection, projection: Projection) -> float:
         """Run the rules of one view over the range, in its schema beside; returns the seconds."""
@@ -188,29 +230,36 @@ class Decoded:
         with connection.transaction():
             assert runner.lock(connection, schema) == self._first, schema
             for rule in projection.rules:
-                if not rule.topics or not self._counted.keys().isdisjoint(rule.topics):
+                if runner.is_asked(rule, self._counted):
                     connection.execute(self._statement(rule, schema), span)
             runner.move(connection, schema, self._last)
         return time.perf_counter() - began
 
+    def _topics(self, rule: Rule) -> list[str]:
+        """The kinds of facts in the range that a rule reads."""
+        if rule.topics == (runner.EVERY,):
+            return list(self._counted)
+        return [topic for topic in rule.topics if topic in self._counted]
+
     def _statement(self, rule: Rule, schema: str) -> bytes:
-        topics = [topic for topic in rule.topics if topic in self._columns]
-        fields = runner.fields_of(rule) if topics else []
-        if not topics or any(
-            self._columns[topic][name] != kind for topic in topics for name, kind in fields
-        ):
+        if not rule.topics:
             return runner.statement(rule, schema)
+        fields = runner.fields_of(rule)
         names = ", ".join([_ALWAYS, *(name for name, _ in fields)])
-        facts = " UNION ALL ".join(f"SELECT {names} FROM {self._tables[one]}" for one in topics)
-        return own(schema, f"WITH facts AS ({facts}) {rule.sql}")
+        parts, others = [], []
+        for topic in self._topics(rule):
+            table, columns = self._tables.get(topic), self._columns[topic]
+            if table is not None and all(columns[name] == kind for name, kind in fields):
+                parts.append(f"SELECT {names} FROM {table}")
+            else:
+                others.append(topic)
+        if others:
+            parts.append(self._own_facts(others, rule.fields))
+        return own(schema, f"WITH facts AS ({' UNION ALL '.join(parts)}) {rule.sql}")
 
-
-def _read(projections: Iterable[Projection]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Which fields of which kind of fact the rules read, as (name, type)."""
-    for projection in projections:
-        for rule in projection.rules:
-            for topic in rule.topics:
-                yield topic, runner.fields_of(rule)
+    def _own_facts(self, topics: Iterable[str], fields: str) -> str:
+        facts = runner.facts_of(topics, fields).replace("%(first)s", str(self._first))
+        return facts.replace("%(last)s", str(self._last))
 
 
 def _differing(connection: Connection, projection: Projection) -> tuple[float, tuple[str, ...]]:

@@ -14,7 +14,7 @@ cutting the log into ranges. Tables of the projection itself are written `own.<t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -34,13 +34,16 @@ FOLLOW_FACTS_MAX = 2_000
 """Facts (or reports) of one step while following."""
 REBUILD_FACTS_MAX = 50_000
 """Facts of one step of a rebuild: nobody waits for the locks it holds."""
+EVERY = "*"
+"""In place of names: the facts of every name."""
 RETIRED = -1
 """Position of a schema that a rebuilt one has replaced: nothing may be applied to it any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One statement over the facts of these names; without names it runs in every step.
+    """One statement over the facts of these names, or of `EVERY`; without names it runs in every
+    step and reads no facts.
 
     `fields` are the columns read from the body, as SQL ("lease_id text, at_us bigint"). The
     statement finds them in the relation `facts`, beside position, stream_version, topic and
@@ -133,13 +136,13 @@ def statement(rule: Rule, schema: str) -> bytes:
 def facts_of(topics: Iterable[str], fields: str) -> str:
     """SQL: the facts of these names in a range, with these columns read from the body."""
     names = ", ".join(f"'{topic}'" for topic in topics)
+    of_these = "" if names == f"'{EVERY}'" else f" AND e.topic IN ({names})"
     return (
         "SELECT e.notification_id AS position,"
         " e.originator_version AS stream_version, e.topic, e.recorded_us, f.*"
         " FROM public.market_events e CROSS JOIN LATERAL"
         f" json_to_record(convert_from(e.state, 'UTF8')::json) AS f({fields})"
-        " WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s"
-        f" AND e.topic IN ({names})"
+        " WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s" + of_these
     )
 
 
@@ -209,8 +212,13 @@ def apply(
     there = counted(connection, first, last)
     span = {"first": first, "last": last}
     for rule in projection.rules:
-        if not rule.topics or any(topic in there for topic in rule.topics):
+        if is_asked(rule, there):
             connection.execute(statement(rule, schema), span)
+
+
+def is_asked(rule: Rule, there: Container[str]) -> bool:
+    """Whether a rule has anything to do where there are facts of these names."""
+    return rule.topics in ((), (EVERY,)) or any(topic in there for topic in rule.topics)
 
 
 def counted(connection: Connection, first: int, last: int) -> dict[str, int]:

@@ -20,6 +20,7 @@ from functools import lru_cache
 import psycopg
 from psycopg import sql
 
+from ledger import advisory
 from ledger.fan_out.processes import Processes
 from ledger.log import usage_reads
 from projections import runner
@@ -62,6 +63,9 @@ BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 POLL_SECONDS = 0.25
 PAUSE_SECONDS_MAX = 60.0
 _LOCK_ID = 0x7A11_7572
+_BUILDING_ID = 0x7A11_7573
+"""Shared by all that build beside; where it can be had alone, none lives that does."""
+DECODED = "proj_decoded_"
 OWNER = "tallystick_projections"
 _READERS = ("tallystick_app", "tallystick_audit")
 
@@ -81,6 +85,7 @@ _POSITIONS = """
 def ensure(connection: Connection, projections: Iterable[Projection] = PROJECTIONS) -> None:
     """Make what is missing and rebuild what was defined otherwise. Safe from several processes."""
     wanted = tuple(projections)
+    remove_left(connection)
     found = _definitions(connection, [projection.schema for projection in wanted])
     for projection in wanted:
         if found.get(projection.schema) == projection.definition:
@@ -146,7 +151,7 @@ def drop(connection: Connection, projection: Projection, *, schema: str | None =
 class Rebuilt:
     """What a rebuild read, how long it took without waiting, and tables whose rows differ.
 
-    `differing` is None when there was nothing to compare with.
+    `differing` is None when there was nothing to compare with; `failed`: why there is no view.
     """
 
     name: str
@@ -154,6 +159,7 @@ class Rebuilt:
     reports: int
     seconds: float
     differing: tuple[str, ...] | None
+    failed: str | None = None
 
 
 def rebuild(
@@ -169,6 +175,17 @@ def rebuild(
     `connection` must be outside a transaction. With `workers` above 1 the usage lanes are shared
     out over processes that connect to `conninfo`. Followers may go on meanwhile.
     """
+    with building(connection):
+        return _rebuilt(connection, projection, conninfo, workers, facts_max)
+
+
+def _rebuilt(
+    connection: Connection,
+    projection: Projection,
+    conninfo: str | None,
+    workers: int,
+    facts_max: int,
+) -> Rebuilt:
     beside, old = f"{projection.schema}_next", f"{projection.schema}_old"
     for left in (beside, old):  # by a rebuild that was killed
         drop(connection, projection, schema=left)
@@ -246,12 +263,68 @@ def _definitions(connection: Connection, schemas: list[str]) -> dict[str, str]:
 
 @contextmanager
 def _exclusive(connection: Connection) -> Generator[None, None, None]:
-    """One process at a time makes or rebuilds projections of a database."""
-    connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK_ID,))
+    """One process at a time makes or rebuilds projections of a database. Raises LockHeld."""
+    advisory.lock(connection, _LOCK_ID, "the views, which another process makes or rebuilds")
     try:
         yield
     finally:
-        connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK_ID,))
+        advisory.unlock(connection, _LOCK_ID)
+
+
+@contextmanager
+def building(connection: Connection) -> Generator[None, None, None]:
+    """What stands beside a view meanwhile is the work of a living process. Raises LockHeld."""
+    advisory.lock(connection, _BUILDING_ID, "what is built beside the views", shared=True)
+    try:
+        yield
+    finally:
+        advisory.unlock(connection, _BUILDING_ID, shared=True)
+
+
+_LEFT = """
+    SELECT n.nspname, coalesce((
+        SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
+        WHERE c.relnamespace = n.oid AND c.relkind = 'r'), 0)::bigint
+    FROM pg_namespace n WHERE pg_has_role(n.nspowner, 'USAGE')
+        AND (n.nspname ~ '^proj_.*_(next|old)$' OR starts_with(n.nspname, %s)) ORDER BY 1
+"""
+
+
+def left_behind(connection: Connection) -> dict[str, int]:
+    """Bytes by schema of what a proof or a rebuild that was killed has left beside the views; none
+    while any runs.
+    """
+    found: dict[str, int] = dict(connection.execute(_LEFT, (DECODED,)).fetchall())
+    with _alone(connection, bool(found)) as alone:
+        return found if alone else {}
+
+
+def remove_left(connection: Connection) -> None:
+    """Drop what `left_behind` tells, unless a living process builds beside the views."""
+    there = connection.execute(_LEFT, (DECODED,)).fetchall()
+    with _alone(connection, bool(there)) as alone:
+        if alone:
+            for name, _ in connection.execute(_LEFT, (DECODED,)).fetchall():
+                logger.warning("%s is dropped: what built it was killed", name)
+                connection.execute(
+                    sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name))
+                )
+
+
+@contextmanager
+def _alone(connection: Connection, wanted: bool) -> Generator[bool, None, None]:
+    """Whether nothing is made, rebuilt or compared meanwhile, and by no older version either."""
+    locks = (_LOCK_ID, _BUILDING_ID) if wanted else ()
+    held = []
+    try:
+        for key in locks:
+            if not advisory.try_lock(connection, key):
+                break
+            held.append(key)
+        yield wanted and len(held) == len(locks)
+    finally:
+        for key in held:
+            advisory.unlock(connection, key)
 
 
 def all_lanes(
@@ -489,7 +562,7 @@ def follow(
                 ensure(connection, projections)
                 pause = 1.0
                 _follow(connection, stop, projections)
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, advisory.LockHeld) as error:
             logger.warning("projections wait %.0f s for the database: %s", pause, error)
             stop.wait(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)

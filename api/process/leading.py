@@ -18,6 +18,7 @@ from typing import Any
 
 import psycopg
 
+from ledger import advisory
 from ledger.log.durable import wait_for_standbys
 
 Connection = psycopg.Connection[Any]
@@ -26,31 +27,24 @@ Connection = psycopg.Connection[Any]
 @contextmanager
 def leading(connection: Connection, job: str) -> Generator[bool, None, None]:
     """Whether this session leads the job just now; it does not wait."""
-    row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_key(job),)).fetchone()
-    assert row is not None
-    leads = bool(row[0])
+    leads = advisory.try_lock(connection, _key(job))
     try:
         if leads:
             wait_for_standbys(connection)
         yield leads
     finally:
         if leads:
-            _release(connection, job)
+            advisory.unlock(connection, _key(job))
 
 
 @contextmanager
 def keeping_out(connection: Connection, job: str) -> Generator[None, None, None]:
-    """Wait until nobody leads the job, and let nobody lead it meanwhile."""
-    connection.execute("SELECT pg_advisory_lock(%s)", (_key(job),))
+    """Wait until nobody leads the job, and let nobody lead it meanwhile. Raises LockHeld."""
+    advisory.lock(connection, _key(job), f"the job {job}")
     try:
         yield
     finally:
-        _release(connection, job)
-
-
-def _release(connection: Connection, job: str) -> None:
-    if not connection.closed:
-        connection.execute("SELECT pg_advisory_unlock(%s)", (_key(job),))
+        advisory.unlock(connection, _key(job))
 
 
 def _key(job: str) -> int:

@@ -7,9 +7,10 @@
 A month of leases is written into an embedded, durable database, all views are built and a head is
 signed. Then, with the commands of an operator: `tallystick backup`, the
 data folder is gone but for `keys`, `tallystick restore`. The restore checks every byte of the
-backup, hashes every fact again, compares the heads that were signed, and builds every view anew to
-compare its rows. In the same run the limit: the same restore with nothing proved of its views
-(`--no-views`), and the bytes of the backup read and hashed by one process.
+backup, hashes every fact again, compares the heads that were signed, books every fact again in
+ranges, and builds every view anew to compare its rows. In the same run the limit: the same restore
+with nothing proved of its views (`--no-views`), and the bytes of the backup read and hashed by one
+process.
 """
 
 from __future__ import annotations

@@ -126,6 +126,19 @@ def _of_the_database(
     yield _keys(settings, connection)
     yield _clock(connection)
     yield from _timers(connection)
+    yield _views(connection)
+
+
+def _views(connection: psycopg.Connection[Any]) -> Check:
+    """Whether anything lies beside the views that no process builds any more."""
+    from projections import tables
+
+    left = tables.left_behind(connection)
+    if left:
+        said = f"left of a proof or rebuild that was killed: {', '.join(left)}"
+        said += f", {sum(left.values()) >> 20} MiB"
+        return Check("views", WARN, said, "the next start of a server, or `migrate`, removes it")
+    return Check("views", OK, "nothing is left of a proof or rebuild that was killed")
 
 
 def _durability(connection: psycopg.Connection[Any]) -> Check:

@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 
+from ledger import advisory
 from ledger.log.durable import wait_for_standbys
 
 Connection = psycopg.Connection[Any]
@@ -80,17 +81,18 @@ _COUNT_UNFINISHED = f"SELECT count(*) {_OF_UNFINISHED}"
 
 @contextmanager
 def key_lock(connection: Connection, sender: str, chain_id: int) -> Generator[None, None, None]:
-    """One at a time per key of a chain, over all processes; ends with the connection."""
+    """One at a time per key of a chain, over all processes; ends with the connection. Raises
+    LockHeld.
+    """
     digest = sha256(f"tallystick/key/v1/{chain_id}/{sender.lower()}".encode()).digest()
     lock = int.from_bytes(digest[:8], "big", signed=True)
-    connection.execute("SELECT pg_advisory_lock(%s)", (lock,))
+    advisory.lock(connection, lock, f"the key {sender} of chain {chain_id}")
     try:
         # An intent whose commit was cancelled on its way to the standby is not sent by the next.
         wait_for_standbys(connection)
         yield
     finally:
-        if not connection.closed:
-            connection.execute("SELECT pg_advisory_unlock(%s)", (lock,))
+        advisory.unlock(connection, lock)
 
 
 def intent(connection: Connection, intent_id: str) -> IntentRow | None:

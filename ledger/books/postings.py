@@ -45,9 +45,11 @@ _BOOKS: dict[type[Any], Book] = {fact: book for room in _ROOMS for fact, book in
 assert len(_BOOKS) == sum(len(room.BOOKS) for room in _ROOMS), "a fact is booked in one room"
 
 
-def entries_for(fact: Any) -> tuple[Entry, ...]:
-    """The entries a fact books; most facts move nothing."""
-    book = _BOOKS.get(type(fact))
+def entries_for(fact: Any, fact_type: type[Any] | None = None) -> tuple[Entry, ...]:
+    """The entries a fact books; most facts move nothing. `fact_type`: of a reading of a fact, which
+    has a type of its own.
+    """
+    book = _BOOKS.get(fact_type or type(fact))
     return () if book is None else tuple(book(fact))
 
 

@@ -1,4 +1,4 @@
-"""Where work that falls into parts is done: here, in processes, or on a cluster (decision 0081).
+"""Where work that falls into parts is done: here, in processes, or on a cluster (decision 0079).
 
     list(executor.map(function, tasks)) == [function(task) for task in tasks]
 

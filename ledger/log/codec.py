@@ -86,8 +86,24 @@ def decode(name: str, body: bytes) -> Any:
     return decode_values(name, values)
 
 
-def decode_values(name: str, values: Values) -> Any:
-    """`decode` for a body that is parsed already. Raises NotStorable."""
+def reading(name: str, body: bytes) -> tuple[type[Any], Any]:
+    """Its type and the fact for a reader of few of its fields: each is decoded, and checked, when
+    it is first asked for. Such a fact is equal to no other. Raises NotStorable, then or here.
+    """
+    try:
+        values = _loads(body)
+    except ValueError as error:
+        raise NotStorable(f"{name}: {error}") from error
+    fact_type, values = _today(name, values)
+    if fact_type not in _readings:
+        _readings[fact_type] = _build_reading(fact_type)
+    fact = object.__new__(_readings[fact_type])
+    object.__setattr__(fact, _STORED, values)
+    return fact_type, fact
+
+
+def _today(name: str, values: Any) -> tuple[type[Any], Values]:
+    """The type of a stored fact and its values as they look today."""
     while name in UPCASTERS:
         name, values = UPCASTERS[name](values)
     fact_type = NAMES.get(name)
@@ -95,6 +111,12 @@ def decode_values(name: str, values: Values) -> Any:
         raise NotStorable(f"{name}: no such fact")
     if not isinstance(values, dict):
         raise NotStorable(f"{name}: not an object")
+    return fact_type, values
+
+
+def decode_values(name: str, values: Values) -> Any:
+    """`decode` for a body that is parsed already. Raises NotStorable."""
+    fact_type, values = _today(name, values)
     values = values.copy()
     for key in _ENVELOPE:
         if not isinstance(values.pop(key, None), str):
@@ -280,6 +302,35 @@ def _object_decoder(kind: Any) -> Callable[[Any], Any]:
         return kind(**decoded)
 
     return decode_object
+
+
+_STORED = "stored_values"
+_readings: dict[type[Any], type[Any]] = {}
+
+
+def _build_reading(kind: type[Any]) -> type[Any]:
+    """A kind of fact whose fields are empty slots until they are read."""
+    assert "__slots__" in vars(kind), f"{kind.__name__}: what is read of it is not empty before"
+    hints = get_type_hints(kind, include_extras=True)
+    parts = {
+        field.name: (_decoder(hints[field.name]), _is_optional(hints[field.name]))
+        for field in fields(kind)
+        if field.init
+    }
+    others = {field.name: field.default for field in fields(kind) if not field.init}
+
+    def read(fact: Any, name: str) -> Any:
+        if name not in parts:
+            return others[name] if name in others else object.__getattribute__(fact, name)
+        part, is_optional = parts[name]
+        values = getattr(fact, _STORED)
+        if name not in values and not is_optional:
+            raise NotStorable(f"{kind.__name__}.{name} is missing")
+        value = part(values[name]) if name in values else None
+        object.__setattr__(fact, name, value)
+        return value
+
+    return type(kind.__name__, (kind,), {"__slots__": (_STORED,), "__getattr__": read})
 
 
 def _exactly(kind: type[Any]) -> Callable[[Any], Any]:

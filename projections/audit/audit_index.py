@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from projections import read
-from projections.runner import Connection, Projection, Rule
+from projections.runner import EVERY, Connection, Projection, Rule
 
 _TABLES = """
     CREATE TABLE own.fact (position bigint NOT NULL, topic text COLLATE "C" NOT NULL);
@@ -49,19 +49,15 @@ _RULES = (
         WHERE notification_id > %(first)s AND notification_id <= %(last)s""",
     ),
     Rule(
-        (),
-        "",
+        (EVERY,),
+        ", ".join(f"{name} text" for name in NAMED),
         f"""INSERT INTO own.mention
         SELECT id, position FROM (
-            SELECT e.notification_id AS position, unnest(ARRAY[f.account_id,
+            SELECT f.position, unnest(ARRAY[f.account_id,
                 nullif(f.provider_account_id, f.account_id),
                 nullif(nullif(f.client_id, f.account_id), f.provider_account_id),
                 {", ".join(f"f.{name}" for name in NAMED[3:])}]) AS id
-            FROM public.market_events e
-            CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
-                AS f({", ".join(f"{name} text" for name in NAMED)})
-            WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s
-            OFFSET 0
+            FROM facts f OFFSET 0
         ) n WHERE id <> ''""",
     ),
     Rule(

@@ -62,27 +62,27 @@ COVERS = "BETWEEN b.first_position AND least(b.last_position, b.position)"
 
 _WAITING_LOTS = """
     pays AS (
-        SELECT f.position, p.source, p.payer_id, p.units, p.is_usage
-        FROM facts f CROSS JOIN LATERAL (
-            SELECT part->>'source' AS source,
+        SELECT * FROM (
+            SELECT f.position, part->>'source' AS source,
                 coalesce(part->>'account_id', f.account_id) AS payer_id,
                 (part->'amount'->>'units')::numeric AS units,
                 part->>'purpose' IS NULL AS is_usage
-            FROM json_array_elements(f.drawn) part
+            FROM facts f, json_array_elements(f.drawn) part
             UNION ALL
-            SELECT part->>'source', coalesce(part->>'account_id', f.account_id),
+            SELECT f.position, part->>'source', coalesce(part->>'account_id', f.account_id),
                 (part->'amount'->>'units')::numeric, true
-            FROM json_array_elements(f.reserve_drawn) part
+            FROM facts f, json_array_elements(f.reserve_drawn) part
+            WHERE f.reserve_drawn IS NOT NULL
             UNION ALL
-            SELECT 'owed', coalesce(f.owed->>'account_id', f.account_id),
+            SELECT f.position, 'owed', coalesce(f.owed->>'account_id', f.account_id),
                 coalesce(f.owed->'amount'->>'units', f.owed->>'units')::numeric, true
-            WHERE f.owed IS NOT NULL
+            FROM facts f WHERE f.owed IS NOT NULL
             UNION ALL
-            SELECT substring(line->>'account' FROM ':([^:]+)$'),
+            SELECT f.position, substring(line->>'account' FROM ':([^:]+)$'),
                 substring(line->>'account' FROM '^party:(.+):[^:]+$'),
                 (line->>'units')::numeric, true
-            FROM json_array_elements(CASE WHEN f.late IS NOT NULL THEN f.lines END) line
-            WHERE (line->>'units')::numeric > 0) p
+            FROM facts f, json_array_elements(f.lines) line
+            WHERE f.late IS NOT NULL AND (line->>'units')::numeric > 0) p
         WHERE p.units > 0
     ), sums AS (
         SELECT position, coalesce(sum(units) FILTER (WHERE source = 'burned'), 0) AS burned,

@@ -16,5 +16,6 @@ CUTS = """
 CUT_RULE = Rule(
     ("epoch.closing.v1",), "epoch int", "INSERT INTO own.cut SELECT position, epoch FROM facts"
 )
-EPOCH_OF = "coalesce((SELECT max(c.epoch) FROM own.cut c WHERE c.position < f.position), 0) + 1"
+EPOCH_OF = """coalesce((SELECT c.epoch FROM own.cut c WHERE c.position < f.position
+    ORDER BY c.position DESC LIMIT 1), 0) + 1"""
 """SQL: the epoch of fact `f`; nothing but the pin lies between a closing and its cut."""

@@ -134,16 +134,21 @@ _INDEXES = """
 _ROOT_STATES = """CASE topic WHEN 'payout.root_proposed.v1' THEN 'proposed'
     WHEN 'payout.root_vetoed.v1' THEN 'vetoed' ELSE 'accepted' END"""
 
-_PAID = f"""CROSS JOIN LATERAL (
-        SELECT source, payer_id, units,
-            {is_paid_back("f.account_id")} OR {is_paid_back("payer_id")} AS is_own,
-            bool_or(source = 'burned') OVER () AS is_burned
-        FROM (
-            SELECT part->>'source' AS source,
+_PAID = f""", drawn AS (
+            SELECT f.position, part->>'source' AS source,
                 coalesce(part->>'account_id', f.account_id) AS payer_id,
                 sum((part->'amount'->>'units')::numeric) AS units
-            FROM json_array_elements(drawn) part WHERE part->>'purpose' IS NULL GROUP BY 1, 2) p
-        WHERE units > 0) d"""
+            FROM facts f CROSS JOIN LATERAL json_array_elements(f.drawn) part
+            WHERE part->>'purpose' IS NULL GROUP BY 1, 2, 3
+        ), paid AS (
+            SELECT f.*, d.source, d.payer_id, d.units, d.is_burned,
+                {is_paid_back("f.account_id")}
+                OR d.payer_id <> f.account_id AND {is_paid_back("d.payer_id")} AS is_own
+            FROM (
+                SELECT *, bool_or(source = 'burned') OVER (PARTITION BY position) AS is_burned
+                FROM drawn WHERE units > 0) d JOIN facts f USING (position)
+            OFFSET 0
+        )"""
 """SQL: who paid what of a charge for usage, and whether it comes back to one who is related."""
 
 
@@ -231,15 +236,15 @@ _RULES = (
         "node_id text, account_id text, provider_account_id text, client_account_id text,"
         " owners json, gpu_us_new bigint, parts_new json, charge_new json, drawn json,"
         " client_id text",
-        f"""INSERT INTO own.counted
-        SELECT f.position, d.source, d.payer_id, CASE WHEN d.is_own THEN '' ELSE f.node_id END,
+        f"""{_PAID} INSERT INTO own.counted
+        SELECT d.position, d.source, d.payer_id, CASE WHEN d.is_own THEN '' ELSE d.node_id END,
             CASE WHEN d.is_own THEN '' ELSE provider_account_id END,
             CASE WHEN d.is_burned AND d.source <> 'burned' THEN 0
                 ELSE div((parts_new->>'burn')::numeric * d.units, c.charge) END,
             CASE WHEN d.is_own THEN 0 ELSE div(coalesce(gpu_us_new, 0) * d.units, c.charge) END,
-            c.charge, coalesce(f.client_id, '')
-        FROM facts f CROSS JOIN LATERAL (
-            SELECT (charge_new->>'units')::numeric AS charge) c {_PAID}
+            c.charge, coalesce(d.client_id, '')
+        FROM paid d CROSS JOIN LATERAL (
+            SELECT (charge_new->>'units')::numeric AS charge) c
         WHERE NOT d.is_own OR d.source = 'burned'""",
     ),
     Rule(
@@ -363,10 +368,10 @@ _RULES = (
         ),
         "account_id text",
         _moved(
-            f"""SELECT {EPOCH_OF} AS epoch, g.node_id, g.account_id, g.source, g.payer_id,
-                g.client_id, NULL::bigint AS burn_id,
-                CASE g.source WHEN 'burned' THEN g.burned ELSE 0 END AS burned, g.gpu_us
-            FROM facts f JOIN own.counted g ON g.position = f.position"""
+            f"""SELECT {EPOCH_OF} AS epoch, f.node_id, f.account_id, f.source, f.payer_id,
+                f.client_id, NULL::bigint AS burn_id,
+                CASE f.source WHEN 'burned' THEN f.burned ELSE 0 END AS burned, f.gpu_us
+            FROM own.counted f WHERE f.position > %(first)s AND f.position <= %(last)s"""
         ),
     ),
     Rule(

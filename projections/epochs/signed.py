@@ -10,7 +10,7 @@ An accrual belongs to the span in which it ends. Time that a related party rents
 from __future__ import annotations
 
 from projections.runner import Connection, Rule
-from projections.trust.ties import is_paid_back
+from projections.trust.ties import IS_OWN_USE
 
 TABLES = """
     CREATE TABLE own.leased (
@@ -33,9 +33,7 @@ RULES = (
         " provider_account_id text, client_account_id text, owners json, drawn json",
         f"""INSERT INTO own.leased
         SELECT position, lease_id, node_id, until_us, gpu_us_new,
-            {is_paid_back("f.account_id")} OR EXISTS (
-                SELECT FROM json_array_elements(f.drawn) part
-                WHERE {is_paid_back("part->>'account_id'")})
+            {IS_OWN_USE}
         FROM facts f WHERE gpu_us_new > 0""",
     ),
     Rule(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from projections import read
 from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule
-from projections.trust.ties import TIE_RULES, TIES, is_paid_back
+from projections.trust.ties import IS_OWN_USE, TIE_RULES, TIES
 
 _TABLES = (
     CUTS
@@ -43,10 +43,11 @@ _RULES = (
         ("lease.usage_accrued.v1",),
         "account_id text, node_id text, gpu_us_new bigint, at_us bigint",
         """INSERT INTO own.first
-        SELECT DISTINCT ON (side, subject_id) side, subject_id, at_us
-        FROM facts CROSS JOIN LATERAL (
-            VALUES ('node_id', node_id), ('account_id', account_id)) s (side, subject_id)
-        WHERE gpu_us_new > 0 ORDER BY side, subject_id, position ON CONFLICT DO NOTHING""",
+        SELECT s.side, s.subject_id, f.at_us FROM (
+            SELECT 'node_id', node_id, min(position) FROM facts WHERE gpu_us_new > 0 GROUP BY 2
+            UNION ALL SELECT 'account_id', account_id, min(position) FROM facts
+            WHERE gpu_us_new > 0 GROUP BY 2) s (side, subject_id, position)
+        JOIN facts f ON f.position = s.position ON CONFLICT DO NOTHING""",
     ),
     Rule(
         ("lease.usage_accrued.v1",),
@@ -54,9 +55,7 @@ _RULES = (
         " node_id text, gpu_us_new bigint, drawn json",
         f"""INSERT INTO own.used AS u
         SELECT {EPOCH_OF}, node_id, account_id, provider_account_id,
-            {is_paid_back("f.account_id")} OR EXISTS (
-                SELECT FROM json_array_elements(f.drawn) part
-                WHERE {is_paid_back("part->>'account_id'")}), sum(gpu_us_new)
+            {IS_OWN_USE}, sum(gpu_us_new)
         FROM facts f WHERE gpu_us_new > 0 GROUP BY 1, 2, 3, 4, 5
         ON CONFLICT (epoch, node_id, account_id, provider_account_id, is_related)
         DO UPDATE SET gpu_us = u.gpu_us + excluded.gpu_us""",

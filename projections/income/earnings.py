@@ -56,13 +56,11 @@ _RECEIVED = f"""received AS (
     FROM facts f JOIN own.opened o ON o.lease_id = f.lease_id
     CROSS JOIN LATERAL (
         SELECT f.provider_account_id AS account_id, f.gpu_us_new AS gpu_us,
-            (f.charge_new->>'units')::bigint AS charge, (f.parts_new->>'fee')::bigint AS fee,
-            (f.parts_new->>'provider')::bigint AS provider,
-            (f.parts_new->>'platform')::bigint AS platform,
-            (f.parts_new->>'burn')::bigint AS burn,
-            coalesce((f.parts_new->>'client')::bigint, 0) AS client,
-            CASE WHEN json_array_length(f.owners) = 0
-                THEN (f.parts_new->>'provider')::bigint ELSE 0 END AS earned
+            (f.charge_new->>'units')::bigint AS charge, p.fee, p.provider, p.platform, p.burn,
+            coalesce(p.client, 0) AS client,
+            CASE WHEN json_array_length(f.owners) = 0 THEN p.provider ELSE 0 END AS earned
+        FROM json_to_record(f.parts_new)
+            p(fee bigint, provider bigint, platform bigint, burn bigint, client bigint)
         UNION ALL
         SELECT p->>'account_id', 0, 0, 0, 0, 0, 0, 0, (p->>'units_new')::bigint
         FROM json_array_elements(f.owners) p
@@ -123,29 +121,26 @@ _EARLY = f"""received AS (
 """SQL: the same of what is kept of a reserved term that its renter ended early."""
 
 
-def _rules(topic: str, fields: str, received: str) -> tuple[Rule, ...]:
+def _rule(topic: str, fields: str, received: str) -> Rule:
     """By hour and in total: what each account got of the accruals of one kind."""
-    return (
-        Rule(
-            (topic,),
-            fields,
-            f""", {received} INSERT INTO own.earning_hour
+    return Rule(
+        (topic,),
+        fields,
+        f""", {received}, stored AS (
+            INSERT INTO own.earning_hour
             SELECT r.account_id, r.began_us - r.began_us %% {GPU_HOUR_US}, r.node_id, r.lease_id,
                 r.epoch, r.position, {", ".join(f"sum(r.{name})" for name in _SUMS)}
-            FROM received r GROUP BY 1, 2, 3, 4, 5, 6""",
-        ),
-        Rule(
-            (topic,),
-            fields,
-            f""", {received} INSERT INTO own.earning AS t (account_id, node_id, lease_id, epoch,
-                accruals, {", ".join(_SUMS)}, first_position, last_position)
-            SELECT account_id, node_id, lease_id, epoch, count(DISTINCT position),
-                {", ".join(f"sum({name})" for name in _SUMS)}, min(position), max(position)
-            FROM received GROUP BY 1, 2, 3, 4
-            ON CONFLICT (account_id, node_id, lease_id, epoch) DO UPDATE SET
-                accruals = t.accruals + excluded.accruals, last_position = excluded.last_position,
-                {", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMS)}""",
-        ),
+            FROM received r
+            GROUP BY r.position, r.account_id, r.began_us, r.node_id, r.lease_id, r.epoch
+            RETURNING *
+        ) INSERT INTO own.earning AS t (account_id, node_id, lease_id, epoch,
+            accruals, {", ".join(_SUMS)}, first_position, last_position)
+        SELECT account_id, node_id, lease_id, epoch, count(*),
+            {", ".join(f"sum({name})" for name in _SUMS)}, min(position), max(position)
+        FROM stored GROUP BY 1, 2, 3, 4
+        ON CONFLICT (account_id, node_id, lease_id, epoch) DO UPDATE SET
+            accruals = t.accruals + excluded.accruals, last_position = excluded.last_position,
+            {", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMS)}""",
     )
 
 
@@ -156,10 +151,10 @@ _RULES = (
         "lease_id text, opened_at_us bigint",
         "INSERT INTO own.opened SELECT lease_id, opened_at_us FROM facts",
     ),
-    *_rules("lease.usage_accrued.v1", _FIELDS, _RECEIVED),
-    *_rules("resource.accrued.v1", _OTHERS_FIELDS, _OTHERS),
-    *_rules("volume.charged.v1", _VOLUME_FIELDS, _VOLUME),
-    *_rules("lease.term_ended_early.v1", _EARLY_FIELDS, _EARLY),
+    _rule("lease.usage_accrued.v1", _FIELDS, _RECEIVED),
+    _rule("resource.accrued.v1", _OTHERS_FIELDS, _OTHERS),
+    _rule("volume.charged.v1", _VOLUME_FIELDS, _VOLUME),
+    _rule("lease.term_ended_early.v1", _EARLY_FIELDS, _EARLY),
 )
 
 EARNINGS = Projection("earnings", _TABLES, _RULES, _INDEXES)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from projections import read
 from projections.read import OLDEST, Way
-from projections.runner import Connection, Projection, Rule
+from projections.runner import EVERY, Connection, Projection, Rule
 
 _TABLES = """
     CREATE TABLE own.held (
@@ -102,15 +102,14 @@ _OWNER = "(SELECT account_id FROM own.cash_out c WHERE c.cash_out_id = f.cash_ou
 
 _RULES = (
     Rule(
-        (),
-        "",
+        (EVERY,),
+        "client_id text",
         """INSERT INTO own.held
-        SELECT p.position, split_part(a.name, ':', 2), -l.units, e.recorded_us,
-            coalesce(convert_from(e.state, 'UTF8')::json->>'client_id', '')
-        FROM public.posting p
+        SELECT p.position, split_part(a.name, ':', 2), -l.units, f.recorded_us,
+            coalesce(f.client_id, '')
+        FROM facts f JOIN public.posting p ON p.position = f.position
         CROSS JOIN LATERAL unnest(p.accounts, p.units) l(account, units)
         JOIN public.account a ON a.id = l.account
-        JOIN public.market_events e ON e.notification_id = p.position
         WHERE p.position > %(first)s AND p.position <= %(last)s AND p.asset = 'CREDIT'
             AND l.units < 0 AND a.name LIKE 'party:%%:holdback'""",
     ),

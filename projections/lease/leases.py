@@ -299,7 +299,7 @@ _RULES = (
     ),
     Rule(
         _LEASE_FACTS,
-        "lease_id text, at_us bigint, charge json, gpu_us bigint, hour_index int,"
+        "lease_id text, at_us bigint, charge json, gpu_us bigint, hour_index bigint,"
         " usage_position bigint, escrow json, put_in json, funds_end_us bigint,"
         " term_end_us bigint, disputed boolean, status text, open_until_us bigint,"
         " paused_at_us bigint, since_us bigint, deadline_us bigint",

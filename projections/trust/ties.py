@@ -12,6 +12,7 @@ TIES = """
     CREATE TABLE own.tie (
         account_id text COLLATE "C", key text COLLATE "C", position bigint NOT NULL,
         PRIMARY KEY (account_id, key));
+    CREATE INDEX ON own.tie (key);
     COMMENT ON TABLE own.tie IS 'What relates accounts: two with one key, or one with the other';
 """
 
@@ -58,9 +59,22 @@ def related(first: str, second: str) -> str:
 
 PAYEES = """(
         SELECT f.provider_account_id AS payee_id
-        UNION SELECT f.client_account_id WHERE f.client_account_id IS NOT NULL
-        UNION SELECT owner->>'account_id' FROM json_array_elements(f.owners) owner)"""
+        UNION ALL SELECT f.client_account_id WHERE f.client_account_id IS NOT NULL
+        UNION ALL SELECT owner->>'account_id' FROM json_array_elements(f.owners) owner)"""
 """SQL: who is paid for fact `f`, of its provider_account_id, client_account_id and owners."""
+
+_IS_PAYEE = """((({payer}) IN (f.provider_account_id, f.client_account_id)) IS TRUE
+        OR f.owners::text IS DISTINCT FROM '[]' AND EXISTS (
+            SELECT FROM json_array_elements(f.owners) owner
+            WHERE owner->>'account_id' = ({payer})))"""
+
+
+def is_tied(account: str) -> str:
+    """SQL: whether anything relates an account to another one. Of most renters nothing does, and
+    then their payees need no look.
+    """
+    return f"""(EXISTS (SELECT FROM own.tie w WHERE w.account_id = ({account}))
+        OR EXISTS (SELECT FROM own.tie w WHERE w.key = 'account:' || ({account})))"""
 
 
 def is_paid_to(payer: str, payees: str) -> str:
@@ -70,4 +84,11 @@ def is_paid_to(payer: str, payees: str) -> str:
 
 def is_paid_back(payer: str) -> str:
     """SQL: whether an account that pays for fact `f` is related to one that is paid for it."""
-    return is_paid_to(payer, PAYEES)
+    is_payee = _IS_PAYEE.format(payer=payer)
+    return f"({is_payee} OR {is_tied(payer)} AND {is_paid_to(payer, PAYEES)})"
+
+
+IS_OWN_USE = f"""({is_paid_back("f.account_id")} OR EXISTS (
+        SELECT FROM json_array_elements(f.drawn) part
+        WHERE part->>'account_id' <> f.account_id AND {is_paid_back("part->>'account_id'")}))"""
+"""SQL: whether the renter of fact `f`, or who pays of its `drawn`, is paid for it."""

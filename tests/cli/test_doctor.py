@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 from api.process.embedded_postgres import EmbeddedPostgres
 from cli.operating import doctor
-from ledger import migrate
+from ledger import advisory, migrate
 from ledger.beside import timer_runs
+from projections import tables
+from projections.income.earnings import EARNINGS
 from tests.processes import free_port
 from tests.scenes import shell
 from tests.scenes.shell import tallystick
@@ -94,6 +97,38 @@ def test_a_setting_that_waits_for_no_standby_is_told() -> None:
     for standbys, state in (("", "ok"), ("first", "warn")):
         told: Any = Told(synchronous_commit="local", synchronous_standby_names=standbys)
         assert doctor._durability(told).state == state
+
+
+def test_a_migration_waits_for_the_one_before_it_and_has_a_name_meanwhile(machine: Machine) -> None:
+    waiting = """SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+        AND application_name = 'tallystick migrate' AND wait_event = 'advisory'"""
+    with (
+        psycopg.connect(machine.database, autocommit=True) as before,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        advisory.lock(before, migrate.LOCK_ID, "the migrations")
+        after = pool.submit(machine.run, "migrate")
+        while not after.done() and before.execute(waiting).fetchone() == (0,):
+            time.sleep(0.05)
+        assert not after.done(), "it waits"
+        advisory.unlock(before, migrate.LOCK_ID)
+        assert after.result().code == 0
+
+
+def test_what_a_killed_proof_has_left_is_told_and_removed_by_the_next_start(
+    machine: Machine,
+) -> None:
+    assert machine.run("migrate").code == 0
+    with psycopg.connect(machine.database, autocommit=True) as connection:
+        tables.create(connection, EARNINGS, schema="proj_earnings_next", is_kept=False)
+        with tables.building(connection):
+            assert machine.checks()[1]["views"]["state"] == "ok", "it is being built"
+        _, told = machine.checks()
+        assert told["views"]["state"] == "warn"
+        assert "proj_earnings_next" in told["views"]["said"]
+        assert machine.run("migrate").code == 0
+        assert tables.left_behind(connection) == {}
+        assert machine.checks()[1]["views"]["state"] == "ok"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import psycopg
 import pytest
 
@@ -9,6 +11,8 @@ from api.backup import proof
 from api.backup.archive import Backup
 from domain.funds.deposit import ConfirmDeposit
 from domain.money import credit
+from ledger.books.books import Books
+from ledger.log import rebooked, recorder
 from ledger.log.handle import Ledger
 from ledger.tree import trees
 from tests.scenes.running_market import RENTER, START_US, Market
@@ -55,5 +59,20 @@ def test_books_that_are_not_those_of_the_facts_are_told_without_views(
         assert proof.prove(database, BACKUP, [], with_views=False, workers=2).problems == ()
         connection.execute(SWAP.format(*positions[:2]).encode())
         assert ledger.books.faults() == []
+        before = proof.booked_between(database, 0, positions[0])
+        after = proof.booked_between(database, positions[0], market.head)
+        told = " ".join(rebooked.joined(connection, [before, after]))
+        assert " and then begins with " in told, "at the seam of two ranges"
+    # Of a large log the sums of the books take longer than a request may wait.
+    monkeypatch.setattr(recorder, "STATEMENT_MS_MAX", 1)
+    monkeypatch.setattr(Books, "faults", _slow(Books.faults))
     found = proof.prove(database, BACKUP, [], with_views=False, workers=2)
     assert "otherwise than its fact" in found.problems[0]
+
+
+def _slow(faults: Callable[[Books], list[str]]) -> Callable[[Books], list[str]]:
+    def told(books: Books) -> list[str]:
+        books._datastore.rows("SELECT pg_sleep(0.1)")
+        return faults(books)
+
+    return told
