@@ -63,9 +63,10 @@ def main() -> int:
     exports, epochs, payouts, keys.
     """
     before = os.umask(0o077)
+    own_name = os.environ.get("PGAPPNAME")
     command = next((word for word in sys.argv[1:] if word in COMMANDS), "")
     # By this name the database, and a process that waits for a lock, tells whose a session is.
-    os.environ.setdefault("PGAPPNAME", f"tallystick {command}".rstrip())
+    os.environ["PGAPPNAME"] = own_name or f"tallystick {command}".rstrip()
     if COMPLETE in os.environ:
         from typer._completion_classes import completion_init
 
@@ -74,6 +75,8 @@ def main() -> int:
         return cli_terminal.run(app, as_json="--json" in sys.argv[1:])
     finally:
         os.umask(before)
+        if own_name is None:
+            del os.environ["PGAPPNAME"]
 
 
 def _version(wanted: bool) -> None:

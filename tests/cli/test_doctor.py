@@ -108,10 +108,13 @@ def test_a_migration_waits_for_the_one_before_it_and_has_a_name_meanwhile(machin
     ):
         advisory.lock(before, migrate.LOCK_ID, "the migrations")
         after = pool.submit(machine.run, "migrate")
-        while not after.done() and before.execute(waiting).fetchone() == (0,):
+        deadline = time.monotonic() + 30
+        while before.execute(waiting).fetchone() == (0,) and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert not after.done(), "it waits"
+        is_named, is_waiting = before.execute(waiting).fetchone() == (1,), not after.done()
         advisory.unlock(before, migrate.LOCK_ID)
+        assert is_named
+        assert is_waiting
         assert after.result().code == 0
 
 
