@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="a benchmark that takes longer is ended and told as failed (default: %(default)g)",
     )
     asked = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is measured now ends, too
     is_whole = asked.size is not Size.TINY and not asked.only
     output = asked.output or (RESULTS if is_whole else None)
     expected = _expected(asked.size)

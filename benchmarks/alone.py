@@ -87,6 +87,7 @@ def _end(process: BaseProcess, folder: Path) -> None:
         process.join(PATIENCE_SECONDS)
     with suppress(ProcessLookupError):  # nothing of it is left
         os.killpg(process.pid, signal.SIGKILL)
+    process.kill()  # it may hang before it has a group of its own
     process.join()
     for pid in _working_in(folder):
         with suppress(ProcessLookupError):

@@ -120,7 +120,7 @@ def _busy(told: dict[str, Any], lines: Sequence[Line]) -> str:
         return "How much others used the machine in this run is not known."
     count = sum(line.is_busy for line in lines)
     if not count:
-        return "No row was measured beside other work."
+        return "In the seconds before and after each row nothing else used the machine."
     return f"{count} of {len(lines)} rows are marked **busy**: others used the machine meanwhile."
 
 
@@ -168,6 +168,8 @@ def _not_reached(told: dict[str, Any], lines: Sequence[Line]) -> str:
         for each in BENCHMARKS
         if each.name not in there
     ]
+    if not any(line.reached is not None for line in lines):
+        rows.insert(0, f"- No figure is judged by a run of size `{told['size']}`.")
     return "\n".join(rows or ["All figures are reached."]) + "\n"
 
 

@@ -7,6 +7,8 @@ invariant is not a refusal: that is an `assert`.
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
+from typing import Any
 
 
 class Reason(Enum):
@@ -22,6 +24,10 @@ class Refused(Exception):
         super().__init__(reason.value, facts)
         self.reason = reason
         self.facts = facts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It travels between processes whole."""
+        return partial(Refused, self.reason, **self.facts), ()
 
     def __str__(self) -> str:
         told = ", ".join(f"{name}={value}" for name, value in self.facts.items())

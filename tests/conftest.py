@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -44,12 +45,16 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     is looked for every twenty thousand objects, not every seven hundred: 1.1 s instead of 1.8 s of
     27 s of the domain's tests of markets, pools and leasing.
     """
+    recursion_max = sys.getrecursionlimit()
     gc.disable()
     try:
         with kept_code.kept():
             _import_in_turn(session.config)
             return (yield)
     finally:
+        # Libraries under the Ethereum ones lift it where they are imported before ours, which put
+        # it back: deeply nested JSON then overflows the C stack of the parser.
+        sys.setrecursionlimit(recursion_max)
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)
         gc.enable()

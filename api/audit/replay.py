@@ -11,6 +11,7 @@ What it cannot see is said where the parts are.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ from ledger.bundle import parquet
 from ledger.bundle.epoch_replay import EpochReplay, Executed, executed
 from ledger.bundle.lane_walk import Problem
 from ledger.bundle.root_replay import TREASURY_ADDRESS, RootDue, RootReplay
-from ledger.bundle.shape import epoch_of, log_file, result_root
+from ledger.bundle.shape import MANIFEST_FILE, epoch_of, log_file, result_root
 from ledger.bundle.verify import Step, VerifyReport, not_told, verify_bundle
 from ledger.fan_out.executor import SERIAL, Executor
 from ledger.log.codec import NotStorable, decode
@@ -65,6 +66,7 @@ def replay_bundle(
     """Verify a bundle and execute it again; `executor` walks its lanes and settles its epochs, and
     `step` counts the lanes. Never raises for what a bundle contains. Raises WorkLost.
     """
+    directory = directory.absolute()  # an executor may work elsewhere
     verified = verify_bundle(directory, root, key, executor=executor, step=step)
     if not verified.ok:
         return ReplayReport(verified, (), 0, 0, 0, None)
@@ -150,13 +152,11 @@ class _Replay:
                     yield Problem("market", position, what)
 
     def _rows(self) -> Iterator[parquet.Row]:
-        names = (path.relative_to(self.directory).as_posix() for path in self._logs())
+        manifest_file = json.loads((self.directory / MANIFEST_FILE).read_bytes())
+        names = (str(entry["path"]) for entry in manifest_file["files"])  # these were verified
         found = [file for file in map(log_file, names) if file and file.lane is None]
         for file in sorted(found, key=lambda file: file.first):
             yield from parquet.read_log(self.directory / file.path, parquet.MARKET)
-
-    def _logs(self) -> Iterator[Path]:
-        return (self.directory / "log").iterdir()
 
     # --- payout roots -----------------------------------------------------------------------
 

@@ -116,6 +116,8 @@ def settle_lanes(
     sums = list(apply(partial(_weigh, cut, nodes_of, store), numbered))
     whole, pools = Weights(*map(sum, zip(NOTHING, *sums, strict=True))), pools_at(cut)
     numbers = range(len(lanes))
+    assert len(sums) == len(lanes), "each lane is weighed"
+    _require_once(store, numbers)
     paid = [one.paid() for one in apply(partial(_share, pools, whole, store), numbers)]
     if cut.terms.owner_cap is not None:
         over = owners_over(paid, cut.terms.owner_cap)
@@ -164,13 +166,18 @@ def _owned(
 # --- what is merged --------------------------------------------------------------------------
 
 
+def _require_once(store: Store, numbers: Iterable[int]) -> None:
+    """No node in two lanes, or twice in one. Raises Refused: DUPLICATE_ID."""
+    found = sorted(node_id for number in numbers for node_id in store.get(f"rows-{number}")[0])
+    for before, node_id in pairwise(found):
+        if before == node_id:
+            raise Refused(MoneyReason.DUPLICATE_ID, node_id=node_id)
+
+
 def _rows(store: Store, numbers: Iterable[int]) -> Iterator[str]:
-    """The rows of all lanes in order of ids. Raises Refused: DUPLICATE_ID."""
+    """The rows of all lanes in order of ids."""
     found: list[tuple[str, str]] = []
     for number in numbers:
         found += zip(*store.get(f"rows-{number}"), strict=True)
     found.sort()
-    for (before, _), (node_id, _) in pairwise(found):
-        if before == node_id:
-            raise Refused(MoneyReason.DUPLICATE_ID, node_id=node_id)
     return (text for _, text in found)

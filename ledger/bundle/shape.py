@@ -141,6 +141,7 @@ class MarketNotes:
 
     def _take_key(self, position: int, body: dict[str, Any]) -> None:
         key = (str(body["node_id"]), str(body["key_id"]))
+        "".join(key).encode()  # a name that is no text is none of a node
         public = bytes.fromhex(body["public_key"])
         known = self.node_keys.setdefault(key, NodeKey(*key, public, position))
         if known.public_key != public:
@@ -210,7 +211,8 @@ def log_file(path: str) -> LogFile | None:
     """What a path of the manifest is, if it is a file of a log."""
     if match := _MARKET_FILE.fullmatch(path):
         return LogFile(path, None, int(match[1]), int(match[2]))
-    if match := _LANE_FILE.fullmatch(path):
+    match = _LANE_FILE.fullmatch(path)
+    if match and int(match[1]) < LANES:
         return LogFile(path, int(match[1]), int(match[2]), int(match[3]))
     return None
 

@@ -147,7 +147,7 @@ def verify_bundle(
 
     Never raises for what a bundle contains: what differs is in `problems`. Raises WorkLost.
     """
-    work = _Verification(directory, wallet_signer, executor, step)
+    work = _Verification(directory.absolute(), wallet_signer, executor, step)
     with suppress(_Stop):
         work.run(root, key)
     return work.report(key is not None)
@@ -402,7 +402,8 @@ class _Verification:
     def _walk_lanes(self) -> None:
         """Each by itself, wherever there is a processor for it; told in their order."""
         tasks = list(self._tasks())
-        for found in self.executor.map(walk_lane, tasks):
+        for task, found in zip(tasks, self.executor.map(walk_lane, tasks), strict=True):
+            assert found.lane == task.lane
             self.lanes.append(found)
             self.problems += found.problems
             self.step("lanes", len(self.lanes), len(tasks))

@@ -100,6 +100,9 @@ class Processes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:  # an interrupt, or what a task raised: nobody waits for the others
+            for process in list((self._pool._processes or {}).values()):
+                process.terminate()
         self._pool.shutdown(cancel_futures=True)
 
 

@@ -88,7 +88,7 @@ def decode(name: str, body: bytes) -> Any:
 
 def reading(name: str, body: bytes) -> tuple[type[Any], Any]:
     """Its type and the fact for a reader of few of its fields: each is decoded, and checked, when
-    it is first asked for. Such a fact is equal to no other. Raises NotStorable, then or here.
+    it is first asked for. Such a fact is equal to no decoded one. Raises NotStorable, then or here.
     """
     try:
         values = _loads(body)

@@ -27,6 +27,8 @@ Connection = psycopg.Connection[Any]
 ROWS = 10_000
 """Rows fetched together."""
 FAULTS_MAX = 20
+BEFORE_ALL = -(2**63)
+"""Below every position: what is booked before the first fact is booked by none."""
 
 _FACTS = """
     SELECT notification_id, topic, state FROM market_events
@@ -176,7 +178,8 @@ def _made(
 def _stored(conn: Connection, names: dict[int, str], first: int, last: int) -> Iterator[Posting]:
     with conn.cursor("postings", binary=True) as cursor:
         cursor.itersize = ROWS
-        for position, asset, accounts, units, after in cursor.execute(_POSTINGS, (first, last)):
+        span = (first or BEFORE_ALL, last)
+        for position, asset, accounts, units, after in cursor.execute(_POSTINGS, span):
             yield position, asset, [names.get(account, "?") for account in accounts], units, after
 
 

@@ -155,7 +155,7 @@ def _at_the_desk() -> bool:
 
 def _says_nothing(work: Any) -> bool:
     """A pipeline that begins: only this end of the line changes, so nothing can be lost there."""
-    return getattr(work, "__name__", "") == "_enter_gen"
+    return getattr(work, "__qualname__", "") == "BasePipeline._enter_gen"
 
 
 def _appends(work: Any) -> bool:

@@ -184,7 +184,8 @@ def _of_its_offers(
     ended = [one for one in offers if one.get("available_until") and one["available_until"] <= at]
     if len(ended) == len(offers):
         return [Cause("Its offer has ended", "Publish a new one.", f"{path}/offer", "Set a price")]
-    if node["capacity_class"] == "preemptible" and not any(map(_is_interruptible, offers)):
+    open_now = [one for one in offers if one not in ended]
+    if node["capacity_class"] == "preemptible" and not any(map(_is_interruptible, open_now)):
         says = (
             "Its machine is preemptible, so only leases that may be paused go there, and it has no"
             " interruptible offer. Publish one, or set its capacity class to on_demand."

@@ -1,13 +1,14 @@
 """Whose request is at work next: so many of one caller at once, and who had less goes first.
 
-    at work in a process <= at_once, of one caller <= each; waiting of one caller <= waiting
-    a caller that waits sees, of each other one, begin at most CREDIT_S of work and one request more
+    at work in a process <= at_once, of one line <= each; waiting in one line <= waiting
+    who comes without a debt sees, of each other, begin at most CREDIT_S of work and a request more
 
 Callers share a process as flows share a line (start-time fair queueing, Goyal, Vin and Cheng 1996,
 with `at_once` places as in Jin, Chase and Kaur 2004): `had` is the work that a caller was given, in
-seconds of a place, and the one with the least is next. Work counts more, the longer the line behind
-it: who asks for all at once has a smaller share than who asks for one after the other, and none
-when nobody else is there to take it from it. Nobody saves up more than `CREDIT_S` by being away.
+seconds of a place, and the one with the least is next. Work counts more, the more of a caller is
+here: who asks for all at once has a smaller share than who asks for one after the other, and all of
+it when nobody else is there. Nobody saves up more than `CREDIT_S` by being away. With few requests
+at once a caller is an equal: of two who both want more than half, each gets half and waits.
 
 Python runs one thread at a time, so that each request beside another makes both slower. So who
 had clearly more than another that is about has fewer at work, the longer its line is: down to one
@@ -46,8 +47,10 @@ AHEAD_S = 0.1
 """Who had so much more than those who are served has fewer at work."""
 DEBT_S = 2.0
 """How much more than the others a caller is held to have had at most."""
+FEW = 3
+"""Requests that a caller has here at once, at work or waiting, without its work counting more."""
 TIMES_MAX = 8.0
-"""What work counts at most: 1 without a line behind it, 1 more for every `each` that wait."""
+"""What work counts at most: 1 with `FEW` requests here, 1 more for each request beyond them."""
 YIELD_S = 0.25
 ABOUT_S = 1.0
 """So long after its last request a caller is still about."""
@@ -84,6 +87,8 @@ class Turn:
     """What it costs beside its time at work."""
     times: float = 1.0
     """How many times its work counts: more, the longer the line behind it was."""
+    charged_s: float = 0.0
+    """What was added to what its caller had, before it is known what it costs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -199,7 +204,7 @@ class Turns:
             caller.at_work -= 1
             self.at_work -= 1
             caller.ended_s = now_s
-            self._charge(caller, (cost_s - turn.foreseen_s) * turn.times)
+            self._charge(caller, cost_s * turn.times - turn.charged_s)
             turn.foreseen_s = 0.0
             if not caller.at_work:
                 del self._working[caller.name]
@@ -240,12 +245,11 @@ class Turns:
 
     def _times(self, caller: _Caller) -> float:
         """How many times the work of its next turn counts."""
-        return min(TIMES_MAX, 1 + (len(caller.line) - 1) / self.each)
+        return min(TIMES_MAX, 1.0 + max(0, len(caller.line) + caller.at_work - FEW))
 
     def _begin(self, caller: _Caller, now_s: float) -> None:
-        served = [one.had for one in (caller, *self._working.values())]
-        first = self._lines.first()
-        self._reached = max(self._reached, min(served + ([] if first is None else [first.had])))
+        served = min(one.had for one in (caller, *self._working.values()))
+        self._reached = max(self._reached, served)
         times = self._times(caller)
         turn = caller.line.popleft()
         self.in_line -= 1
@@ -257,14 +261,17 @@ class Turns:
         self._working[caller.name] = caller
         if not caller.line:
             self._lines.drop(caller)
-        self._charge(caller, turn.foreseen_s * turn.times)
+        turn.charged_s = self._charge(caller, turn.foreseen_s * turn.times)
         turn.begin()
 
-    def _charge(self, caller: _Caller, work_s: float) -> None:
-        caller.had = min(caller.had + work_s, max(caller.had, self._reached + DEBT_S))
+    def _charge(self, caller: _Caller, work_s: float) -> float:
+        """What of it was added: a debt is bounded, and what was not added is not given back."""
+        before = caller.had
+        caller.had = min(before + work_s, max(before, self._reached + DEBT_S))
         self._about.put(caller)
         if caller in self._lines:
             self._lines.put(caller)
+        return caller.had - before
 
     def _forget_gone(self, now_s: float) -> None:
         while self._gone and self._gone[0][0] + ABOUT_S <= now_s:

@@ -25,6 +25,17 @@ SWAP = """
     WHERE position IN ({0}, {1})
 """
 
+BEFORE_ALL = b"""
+    INSERT INTO posting (position, asset, accounts, units, balances_after)
+    SELECT 0, asset, accounts, units, balances_after FROM posting
+    WHERE position = (SELECT min(position) FROM posting) AND asset = 'CREDIT'
+"""
+GONE_AGAIN = b"""
+    ALTER TABLE posting DISABLE TRIGGER ALL;
+    DELETE FROM posting WHERE position = 0;
+    ALTER TABLE posting ENABLE TRIGGER ALL
+"""
+
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_books_that_are_not_those_of_the_facts_are_told_without_views(
@@ -57,6 +68,10 @@ def test_books_that_are_not_those_of_the_facts_are_told_without_views(
             positions.append(market.head)
         trees.follow_all(connection)
         assert proof.prove(database, BACKUP, [], with_views=False, workers=2).problems == ()
+        connection.execute(BEFORE_ALL)
+        planted = proof.prove(database, BACKUP, [], with_views=False, workers=2)
+        assert "books: position 0 books CREDIT, its fact does not" in planted.problems
+        connection.execute(GONE_AGAIN)
         connection.execute(SWAP.format(*positions[:2]).encode())
         assert ledger.books.faults() == []
         before = proof.booked_between(database, 0, positions[0])

@@ -495,6 +495,13 @@ def test_an_owner_is_capped_over_all_lanes_and_loses_what_its_last_nodes_got_for
 
 
 def test_a_node_in_two_lanes_is_refused() -> None:
-    head = CutHead(epoch=1, cut_position=9, policy=RULED, openings=Openings(unissued=10**17))
-    with pytest.raises(Refused, match="duplicate_id"):
-        settle_lanes(head, (1, 2), lambda _: [NodeCut("n", "acct")])
+    told = replace(REWARD_TERMS, cap_multiple_ppm=None, owner_cap=7)
+    nodes = [
+        NodeCut("n", "acct", (Use("cash", 10, 0),), 10**12, None, attested)
+        for attested in [(), (Attested("datacenter", 3, 10**12, 1),)]
+    ]
+    for policy in (RULED, replace(POLICY, rewards=told)):
+        head = CutHead(epoch=1, cut_position=9, policy=policy, openings=Openings(unissued=10**17))
+        for order in ((0, 1), (1, 0)):
+            with pytest.raises(Refused, match="duplicate_id"):
+                settle_lanes(head, order, lambda lane: [nodes[lane]])

@@ -26,7 +26,7 @@ from domain.money import token
 from domain.stream import Stream
 from ledger.bundle import parquet
 from ledger.bundle.export import export_bundle
-from ledger.bundle.shape import manifest_bytes
+from ledger.bundle.shape import KEY_FACTS, BodyWrong, MarketNotes, manifest_bytes
 from ledger.bundle.verify import VerifyReport, verify_bundle
 from ledger.fan_out.processes import Processes
 from ledger.log.chain import (
@@ -553,3 +553,9 @@ def test_the_scene_is_what_the_numbers_above_say(original: Made) -> None:
     assert len(rows) == 8
     assert [row[8] for row in rows] == [0, 0, 1, 0, 0, 0, 0, 0]
     assert all(b[1] == a[1] + 1 for a, b in pairwise(rows))
+
+
+def test_the_name_of_a_node_that_is_no_text_is_a_problem_and_no_error() -> None:
+    body = b'{"node_id": "\\ud800", "key_id": "k", "public_key": "00"}'
+    with pytest.raises(BodyWrong):
+        MarketNotes().take(1, KEY_FACTS[0], body)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from domain.money import MoneyReason
+from domain.refusal import Refused
 from ledger.fan_out.choice import ChoiceInvalid, opened
 from ledger.fan_out.executor import Serial, WorkLost
 from ledger.fan_out.processes import DEATHS_MAX, Processes
@@ -42,6 +46,10 @@ def refusing(number: int) -> int:
     return number
 
 
+def refused(number: int) -> int:
+    raise Refused(MoneyReason.DUPLICATE_ID, node_id=f"node_{number}")
+
+
 @pytest.fixture(scope="module")
 def two() -> Iterator[Processes]:
     with Processes(2) as processes:
@@ -52,6 +60,24 @@ def test_results_come_in_the_order_of_the_tasks_however_many_there_are(two: Proc
     numbers = range(50)
     assert list(two.map(square, iter(numbers))) == list(Serial().map(square, numbers))
     assert list(two.map(square, [])) == []
+
+
+def test_a_refusal_comes_back_whole(two: Processes) -> None:
+    with pytest.raises(Refused) as told:
+        list(two.map(refused, range(2)))
+    assert (told.value.reason, told.value.facts) == (
+        MoneyReason.DUPLICATE_ID,
+        {"node_id": "node_0"},
+    )
+
+
+def test_an_interrupt_does_not_wait_for_what_is_at_work() -> None:
+    began = time.monotonic()
+    with suppress(KeyboardInterrupt), Processes(2) as processes:
+        found = processes.map(time.sleep, [0, 600, 600, 600])
+        next(found)
+        raise KeyboardInterrupt
+    assert time.monotonic() - began < 60
 
 
 def test_what_a_task_raises_is_raised_here_and_the_next_tasks_are_done(two: Processes) -> None:

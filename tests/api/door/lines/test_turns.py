@@ -209,6 +209,19 @@ def test_a_debt_is_bounded() -> None:
     assert long.had <= other.had + CREDIT_S + DEBT_S
 
 
+def test_what_a_debt_did_not_take_is_not_given_back() -> None:
+    """Dear requests that a full debt leaves uncharged, and cheap ones in their place at the end."""
+    hall = Hall(8, 4, 60)
+    hall.ask("other", 100.0)
+    for _ in range(200):
+        keep_asking(hall, "mixed", 0.3)
+        hall.go(hall.now_s + 0.05)
+    for _ in range(400):
+        keep_asking(hall, "mixed", 0.001)
+        hall.go(hall.now_s + 0.01)
+        assert hall.turns._callers["mixed"].had >= hall.turns._reached - CREDIT_S
+
+
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 5), st.booleans())))
 def test_the_least_come_first_whatever_was_put_in_and_taken_out(
     steps: list[tuple[str, int, bool]],
