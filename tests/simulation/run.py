@@ -6,6 +6,7 @@ same seed, same code  =>  same history, byte for byte: `Told.head`
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -202,6 +203,8 @@ class Run:
             self.is_aside = False
 
     def _note(self, line: str, struck: str) -> None:
+        """What happened, without the drawn number by which a refused request is found in a log."""
+        line = re.sub(r'"request_id":"[0-9a-f]+",?', "", line)
         self.told.lines.append(f"{self.clock.now_us()} {line}" + (f" [{struck}]" if struck else ""))
         if struck:
             self.told.faults[struck.rstrip("0123456789 ")] += 1

@@ -22,7 +22,7 @@ from tests.conftest import Databases
 from tests.passes import SUITES
 from tests.simulation.chain import Way
 from tests.simulation.founding import Founded, founded
-from tests.simulation.run import play
+from tests.simulation.run import Told, play
 from tests.simulation.suite import run
 
 MARKETS = range(5, 9)
@@ -51,14 +51,17 @@ def test_a_history_holds_what_is_promised(seed: int, made: Founded) -> None:
 
 def test_the_same_seed_is_the_same_history_and_another_is_another(made: Founded) -> None:
     told, again = play(4, made), play(4, made)
-    assert (told.head, told.lines, told.faults) == (again.head, again.lines, again.faults)
+    assert _history(told) == _history(again)
     assert told.head != play(5, made).head
 
 
 @pytest.mark.slow("::test_the_same_seed_is_the_same_history_and_another_is_another")
 def test_the_same_seed_is_the_same_history_of_payouts(made: Founded) -> None:
-    paying, again = play(3, made), play(3, made)
-    assert (paying.head, paying.lines, paying.faults) == (again.head, again.lines, again.faults)
+    assert _history(play(3, made)) == _history(play(3, made))
+
+
+def _history(played: Told) -> tuple[Any, ...]:
+    return played.head, played.lines, played.faults
 
 
 def _no_command_row(patched: pytest.MonkeyPatch) -> None:

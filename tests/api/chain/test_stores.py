@@ -14,6 +14,7 @@ from contracts.deployment import Deployment, Roles
 from contracts.outbox import Attempt, Intent, State
 from contracts.scanner import Cursor, Observation
 from domain.chain.transaction import stream_of
+from ledger import advisory
 from ledger.beside import chain_store
 from ledger.log.handle import Ledger
 from tests.contracts.stage import account, terms
@@ -202,15 +203,15 @@ def test_unfinished_comes_in_order_of_nonce_and_without_one_last(store: OutboxSt
 
 
 def test_one_process_at_a_time_holds_a_key(
-    store: OutboxStore, ledger: Ledger, database: str
+    store: OutboxStore, ledger: Ledger, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(advisory, "SECONDS_MAX", 0.1)
     with psycopg.connect(database, autocommit=True) as second:
-        second.execute("SET lock_timeout = '100ms'")
         other = OutboxStore(ledger, second, lambda: 0)
         with store.lock(SENDER, CHAIN_ID):
             with other.lock(account(2), CHAIN_ID), other.lock(SENDER, 1):
                 pass
-            with pytest.raises(psycopg.errors.LockNotAvailable), other.lock(SENDER, CHAIN_ID):
+            with pytest.raises(advisory.LockHeld), other.lock(SENDER, CHAIN_ID):
                 pass
         with other.lock(SENDER, CHAIN_ID):
             pass

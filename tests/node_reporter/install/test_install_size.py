@@ -1,4 +1,8 @@
-"""What `pipx install 'tallystick[node]'` puts on a disk: four other packages, 25 MiB at most."""
+"""What `pipx install 'tallystick[node]'` puts on a disk: four other packages, 26 MiB at most.
+
+It was 25 MiB until the server, which travels in the same wheel, grew: a reporter needs a distribution
+of its own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import pytest
 from tests.scenes.installed import build, install, needed, run_alone, size_of
 
 DEPENDENCIES_MAX = 4
-BYTES_MAX = 25 * 1024 * 1024
+BYTES_MAX = 26 * 1024 * 1024
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +32,7 @@ def test_the_reporter_needs_four_other_packages_or_fewer() -> None:
     assert len(required) <= DEPENDENCIES_MAX, required
 
 
-def test_an_installed_reporter_takes_25_mib_or_less(target: Path) -> None:
+def test_an_installed_reporter_takes_26_mib_or_less(target: Path) -> None:
     total = size_of(target)
     assert 1_000_000 < total <= BYTES_MAX, f"{total} bytes"
 
