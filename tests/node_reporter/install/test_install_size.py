@@ -1,7 +1,7 @@
 """What `pipx install 'tallystick[node]'` puts on a disk: four other packages, 26 MiB at most.
 
-It was 25 MiB until the server, which travels in the same wheel, grew: a reporter needs a distribution
-of its own.
+It was 25 MiB until the server, which travels in the same wheel, grew: a reporter needs a
+distribution of its own.
 """
 
 from __future__ import annotations
