@@ -66,7 +66,8 @@ class Server:
         """The process is gone, whatever it was about to do; the next one is there."""
         self.stop()
         self.lines.dead = False
-        self.start(is_thorough=is_thorough)
+        with self.lines.cutting(None):  # what was to happen to the dead one does not begin here
+            self.start(is_thorough=is_thorough)
 
     def call(
         self, method: str, path: str, headers: dict[str, str], body: bytes | None = None

@@ -25,6 +25,8 @@ from tests.simulation.founding import Founded, founded
 from tests.simulation.run import Told, play
 from tests.simulation.suite import run
 
+# A process that dies closes nothing.
+pytestmark = pytest.mark.filterwarnings("ignore:.*was deleted while still open:ResourceWarning")
 MARKETS = range(5, 9)
 """Faults in the market are found by one of these; the other faults by the seed beside them."""
 
