@@ -324,6 +324,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
         "let that process end and try again; if it hangs, stop it, or as the database's owner end"
         " its session: SELECT pg_terminate_backend(number)",
     ),
+    "ledger.fan_out.executor.WorkLost": (1, "give it more memory, or fewer processes (--executor)"),
     "ledger.log.handle.InProgress": (1, "try again in a moment"),
     "ledger.log.handle.LogBusy": (1, "try again in a moment"),
     "ledger.log.handle.StreamMoved": (1, "try again"),

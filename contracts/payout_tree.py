@@ -12,7 +12,7 @@ not `hashlib.sha3_256`. This file knows trees and totals; it knows neither chain
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -21,6 +21,7 @@ from typing import Any
 import sha3
 
 from domain.chain.reasons import ChainReason
+from domain.epochs.lanes import Map
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
@@ -33,8 +34,6 @@ WORD_END = 1 << 256
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 
 LEAVES_AT_ONCE = 16_384
-
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 Row = tuple[int | str, ...]
 """The fields of one leaf in the order of the encoding: int for uint256, 0x-text for address."""

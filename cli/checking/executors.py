@@ -31,10 +31,9 @@ ExecutorOption = Annotated[
 def chosen(choice: str | None, files: list[Path]) -> Generator[Executor, None, None]:
     """The executor that was asked for; without one, processes for so much work as is in `files`.
 
-    Raises InputUnusable: there is no such executor, or it lost the work.
+    Raises InputUnusable: there is no such executor. WorkLost.
     """
     from ledger.fan_out.choice import ChoiceInvalid, opened
-    from ledger.fan_out.executor import WorkLost
 
     if choice is None:
         choice = (
@@ -43,7 +42,7 @@ def chosen(choice: str | None, files: list[Path]) -> Generator[Executor, None, N
     try:
         with opened(choice) as executor:
             yield executor
-    except (ChoiceInvalid, WorkLost) as error:
+    except ChoiceInvalid as error:
         raise InputUnusable(str(error)) from None
 
 

@@ -114,7 +114,7 @@ def _is_done(future: Future[Any]) -> bool:
 def _lost(task: object) -> str:
     return (
         f"a process ended {DEATHS_MAX} times before this task was done: {str(task)[:200]};"
-        " was it killed for its memory? Fewer processes need less"
+        " was it killed for its memory?"
     )
 
 
