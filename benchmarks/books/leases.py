@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from domain.gpu_time import GPU_HOUR_US
 from domain.lease import lease
 from domain.lease.funds import EscrowPart
+from domain.metering.counting import Watermark
 from domain.money import PPM, Amount, credit
+from domain.prices.charge_split import NOTHING, Parts, peel
 
 
 def requested(
@@ -93,4 +96,52 @@ def reserved(
         reclaim_window_us=None,
         quote_id=None,
         by=None,
+    )
+
+
+def parts_of(prices: tuple[int, int], hours: int) -> Parts:
+    """Who gets what of so many hours at the full price."""
+    price, fee = prices
+    return peel(hours * price, price, fee, 500_000, 0) if hours else NOTHING
+
+
+def accrued(
+    names: dict[str, Any],
+    placed: dict[str, Any],
+    device_id: str,
+    prices: tuple[int, int],
+    lane: int,
+    began_us: int,
+    hour: int,
+) -> lease.UsageAccrued:
+    """A whole hour at the full price. `names`: lease, account, client, project and user. `placed`:
+    the node and the account of its provider. `prices`: as in `reserved`.
+    """
+    price, _ = prices
+    used_us, until_us = (hour + 1) * GPU_HOUR_US, began_us + (hour + 1) * GPU_HOUR_US
+    before, parts = parts_of(prices, hour), parts_of(prices, hour + 1)
+    return lease.UsageAccrued(
+        **names,
+        **placed,
+        hour_index=hour,
+        until_us=until_us,
+        lane=lane,
+        usage_position=hour + 1,
+        resume_position=hour + 1,
+        ppm_us=used_us * PPM,
+        gpu_us=used_us,
+        gpu_us_new=GPU_HOUR_US,
+        charge=credit((hour + 1) * price),
+        charge_new=credit(price),
+        parts=parts,
+        parts_new=parts - before,
+        drawn=(EscrowPart("cash", credit(price)),),
+        watermarks=(Watermark(device_id, "boot", used_us, until_us, used_us),),
+        refused=(),
+        at_us=until_us,
+        client_account_id=None,
+        owners=(),
+        federated=None,
+        owed=None,
+        escrow_id=None,
     )

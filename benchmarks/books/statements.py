@@ -35,20 +35,17 @@ from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.settings import Settings
 from benchmarks import cpu
-from benchmarks.books.leases import requested, reserved
+from benchmarks.books.leases import accrued, requested, reserved
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from domain.funds import deposit
 from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US
 from domain.lease import lease
-from domain.lease.funds import EscrowPart
 from domain.lease.lease import lease_stream
-from domain.metering.counting import Watermark
-from domain.money import PPM, credit
+from domain.money import credit
 from domain.parties import account
 from domain.parties.account import account_stream
-from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.stream import Stream
 from projections import runner, tables
 from projections.income.movements import MOVEMENTS
@@ -155,7 +152,6 @@ class _Running:
         self.id = f"lease_{number:032x}"
         self.stream = lease_stream(self.id)
         self.number = number
-        self.parts: Parts = NOTHING
         self.names: dict[str, Any] = {
             "account_id": _renter(number // LEASES_EACH),
             "client_id": "client_1",
@@ -189,36 +185,13 @@ class _Running:
 
     def accrued(self, hour: int) -> Told:
         """One hour at the full price."""
-        used_us, until_us = (hour + 1) * GPU_HOUR_US, START_US + (hour + 1) * GPU_HOUR_US
-        parts = peel((hour + 1) * PRICE, PRICE, FEE, 500_000, 0)
-        new, self.parts = parts - self.parts, parts
-        return self.stream, lease.UsageAccrued(
-            lease_id=self.id,
-            hour_index=hour,
-            until_us=until_us,
-            node_id=f"node_{self.number:032x}",
-            provider_account_id=f"acct_owner{self.number % 100}",
-            lane=self.number % 64,
-            usage_position=hour + 1,
-            resume_position=hour + 1,
-            ppm_us=used_us * PPM,
-            gpu_us=used_us,
-            gpu_us_new=GPU_HOUR_US,
-            charge=credit((hour + 1) * PRICE),
-            charge_new=credit(PRICE),
-            parts=parts,
-            parts_new=new,
-            drawn=(EscrowPart("cash", credit(PRICE)),),
-            watermarks=(Watermark(f"GPU-{self.number:032x}", "boot", used_us, until_us, used_us),),
-            refused=(),
-            at_us=until_us,
-            **self.names,
-            client_account_id=None,
-            owners=(),
-            federated=None,
-            owed=None,
-            escrow_id=None,
-        )
+        placed = {
+            "node_id": f"node_{self.number:032x}",
+            "provider_account_id": f"acct_owner{self.number % 100}",
+        }
+        names, device_id = {**self.names, "lease_id": self.id}, f"GPU-{self.number:032x}"
+        lane = self.number % 64
+        return self.stream, accrued(names, placed, device_id, (PRICE, FEE), lane, START_US, hour)
 
 
 def accounts_for(facts: int, hours: int = HOURS) -> int:

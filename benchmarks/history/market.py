@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from api.door import keys
-from benchmarks.books.leases import requested, reserved
+from benchmarks.books.leases import accrued, parts_of, requested, reserved
 from benchmarks.fleet.lease_open import DEVICES, OPERATOR, OWNER, node_commands, supply_commands
 from benchmarks.log.reports import bench_node, reports
 from domain.brought import ClientPart
@@ -31,10 +31,8 @@ from domain.jobs import job
 from domain.lease import lease
 from domain.lease.funds import EscrowPart
 from domain.lease.lease import lease_stream
-from domain.metering.counting import Watermark
 from domain.money import PPM, credit
 from domain.parties.account import BootstrapOperator, FirstKey, OpenAccount
-from domain.prices.charge_split import NOTHING, peel
 from domain.stream import Stream
 from ledger.log import usage
 from ledger.log.handle import Ledger
@@ -136,7 +134,7 @@ def day(daily: Daily, number: int, at_us: int) -> Iterator[Told]:
     for index in range(daily.leases):
         one = _Lease(daily, number * daily.leases + index, at_us + index)
         yield from one.facts()
-        earned += one.parts.provider
+        earned += parts_of((PRICE, FEE), one.hours).provider
     stream = maturity.stream_of(OWNER)
     told: dict[str, Any] = {
         "account_id": OWNER,
@@ -173,7 +171,6 @@ class _Lease:
         self.at_us, self.hours, self.number = at_us, daily.hours, number
         self.node_id, self.offer_id = f"node_{node:032x}", f"offer_{node:032x}"
         self.device_id = f"GPU-{node:04d}-{number // daily.nodes % DEVICES}"
-        self.parts = NOTHING
         self.names: dict[str, Any] = {
             "account_id": renter(number % daily.renters),
             "client_id": "direct",
@@ -260,36 +257,9 @@ class _Lease:
 
     def _accrued(self, hour: int) -> lease.UsageAccrued:
         """One hour at the full price."""
-        used_us, until_us = (hour + 1) * GPU_HOUR_US, self.at_us + (hour + 1) * GPU_HOUR_US
-        parts = peel((hour + 1) * PRICE, PRICE, FEE, 500_000, 0)
-        new, self.parts = parts - self.parts, parts
-        return lease.UsageAccrued(
-            lease_id=self.id,
-            hour_index=hour,
-            until_us=until_us,
-            node_id=self.node_id,
-            provider_account_id=OWNER,
-            lane=self.number % 64,
-            usage_position=hour + 1,
-            resume_position=hour + 1,
-            ppm_us=used_us * PPM,
-            gpu_us=used_us,
-            gpu_us_new=GPU_HOUR_US,
-            charge=credit((hour + 1) * PRICE),
-            charge_new=credit(PRICE),
-            parts=parts,
-            parts_new=new,
-            drawn=(EscrowPart("cash", credit(PRICE)),),
-            watermarks=(Watermark(self.device_id, "boot", used_us, until_us, used_us),),
-            refused=(),
-            at_us=until_us,
-            **self.names,
-            client_account_id=None,
-            owners=(),
-            federated=None,
-            owed=None,
-            escrow_id=None,
-        )
+        placed = {"node_id": self.node_id, "provider_account_id": OWNER}
+        names, lane = {**self.names, "lease_id": self.id}, self.number % 64
+        return accrued(names, placed, self.device_id, (PRICE, FEE), lane, self.at_us, hour)
 
     def _over(self, at: dict[str, Any]) -> Iterator[Told]:
         told: dict[str, Any] = {"lease_id": self.id, "account_id": self.names["account_id"], **at}
