@@ -9,6 +9,7 @@ __all__ = (
     "epoch_file",
     "explanation",
     "forfeit",
+    "lanes",
     "net_emission",
     "policy",
     "reasons",
