@@ -196,11 +196,14 @@ class Run:
         return Cut(kind, at, is_after, of_appends)
 
     def _aside(self) -> None:
-        self.is_aside = True
+        """Another step, which another one may interrupt in turn: nothing starts again until the
+        first of them has ended.
+        """
+        before, self.is_aside = self.is_aside, True
         try:
             (self.payouts if self.is_paying else self.people).aside()
         finally:
-            self.is_aside = False
+            self.is_aside = before
 
     def _note(self, line: str, struck: str) -> None:
         """What happened, without the drawn number by which a refused request is found in a log."""

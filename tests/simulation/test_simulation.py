@@ -22,7 +22,7 @@ from tests.conftest import Databases
 from tests.passes import SUITES
 from tests.simulation.chain import Way
 from tests.simulation.founding import Founded, founded
-from tests.simulation.run import Told, play
+from tests.simulation.run import Run, Told, play
 from tests.simulation.suite import run
 
 # A process that dies closes nothing.
@@ -60,6 +60,24 @@ def test_the_same_seed_is_the_same_history_and_another_is_another(made: Founded)
 @pytest.mark.slow("::test_the_same_seed_is_the_same_history_and_another_is_another")
 def test_the_same_seed_is_the_same_history_of_payouts(made: Founded) -> None:
     assert _history(play(3, made)) == _history(play(3, made))
+
+
+def test_a_step_within_a_step_aside_leaves_the_outer_one_aside() -> None:
+    """Else the server is started again by the very thread whose call it is about to end."""
+    run, told = object.__new__(Run), []
+    run.is_aside = run.is_paying = False
+
+    class People:
+        def aside(self) -> None:
+            if not told:
+                told.append(run.is_aside)
+                run._aside()
+            told.append(run.is_aside)
+
+    run.people = People()  # type: ignore[assignment]
+    run._aside()
+    assert told == [True, True, True]
+    assert not run.is_aside
 
 
 def _history(played: Told) -> tuple[Any, ...]:
