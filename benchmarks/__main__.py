@@ -36,6 +36,7 @@ from benchmarks.table import table
 RESULTS = page.RESULTS
 ROOT = Path(__file__).parents[1]
 WRITTEN_HERE = (":!benchmarks/results", ":!docs/performance.md", ":!docs/performance")
+CHANGED = " and changes"
 LIMIT_MINUTES = 20.0
 LOOK_SECONDS = {Size.FULL: 3.0, Size.SHORT: 2.0, Size.TINY: 0.1}
 
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--go-on",
         action="store_true",
-        help="keep what the output has of this commit in this size, and run the rest",
+        help="keep what the output has of this commit, without changes, in this size; run the rest",
     )
     parser.add_argument(
         "--limit-minutes",
@@ -97,7 +98,8 @@ def _begun(size: Size, kept: Path | None) -> dict[str, Any]:
     if kept is None or not kept.exists():
         return told
     found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-    if (found["commit"], found["size"]) != (told["commit"], told["size"]):
+    is_same = (found["commit"], found["size"]) == (told["commit"], told["size"])
+    if not is_same or not _is_exact(told["commit"]):
         return told
     return {**found, "failed": {}}
 
@@ -174,7 +176,12 @@ def _commit() -> str | None:
     """
     found = _git("rev-parse", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN_HERE)
-    return found and found + (" and changes" if changed else "")
+    return found and found + (CHANGED if changed else "")
+
+
+def _is_exact(commit: str | None) -> bool:
+    """Whether two runs of this name measured the same code: a change has no name."""
+    return commit is not None and not commit.endswith(CHANGED)
 
 
 def _git(*arguments: str) -> str | None:

@@ -10,10 +10,11 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -53,6 +54,7 @@ def run_alone(
 
 def _child(pipe: Connection, run: Callable[..., Any], size: Size, folder: str) -> None:
     os.setsid()  # so that all that it starts can be ended with it
+    threading.Thread(target=_end_with_runner, args=(folder,), daemon=True).start()
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     try:
         told = run(size, None)
@@ -61,6 +63,15 @@ def _child(pipe: Connection, run: Callable[..., Any], size: Size, folder: str) -
         pipe.send(("failed", traceback.format_exception_only(error)[-1].strip()))
     else:
         pipe.send(("measured", told))
+
+
+def _end_with_runner(folder: str) -> None:
+    """A runner that was killed ends nothing itself."""
+    runner = parent_process()
+    if runner is not None:
+        runner.join()
+        _leave_nothing(Path(folder))
+        os.killpg(os.getpid(), signal.SIGKILL)
 
 
 def _answer(pipe: Connection, process: BaseProcess, limit_seconds: float) -> dict[str, Any]:
@@ -89,6 +100,11 @@ def _end(process: BaseProcess, folder: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()  # it may hang before it has a group of its own
     process.join()
+    _leave_nothing(folder)
+
+
+def _leave_nothing(folder: Path) -> None:
+    """Of the servers that have left the group, and of what they wrote."""
     for pid in _working_in(folder):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -96,7 +112,7 @@ def _end(process: BaseProcess, folder: Path) -> None:
 
 
 def _working_in(folder: Path) -> list[int]:
-    """Servers that have left the group: their command names a place in the folder."""
+    """Processes whose command names a place in the folder."""
     found = []
     for one in Path("/proc").iterdir():
         if one.name.isdigit():

@@ -38,7 +38,7 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "processor": _processor(),
         "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
         "python": platform.python_version(),
         "postgres": postgres,
         "fdatasync_per_second": syncs,

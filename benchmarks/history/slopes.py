@@ -149,7 +149,7 @@ class Store:
         return {name: seconds // self.facts for name, seconds in found.items()}
 
     def call(self, who: str, method: str, path: str, body: Any = None, **query: Any) -> Response:
-        """An answer to whoever asks. Raises AssertionError where it is refused."""
+        """Answer one question about the past. Raises AssertionError where it is refused."""
         headers = {"Authorization": f"Bearer {market.secret_of(who)}"}
         if method == "POST":
             headers["Idempotency-Key"] = f"slope-{next(self._numbers)}"

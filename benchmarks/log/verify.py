@@ -176,7 +176,7 @@ def _write_beside(
 def run(size: Size) -> dict[str, Any]:
     """Reports a second of each executor, all with one digest."""
     nodes, each = SIZES[size]
-    with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as made:
+    with tempfile.TemporaryDirectory(prefix="tally") as made:
         folder = Path(made) / "bundle"
         write_bundle(folder, nodes, each)
         found = {name: _verified(name, folder) for name in EXECUTORS}

@@ -16,7 +16,7 @@ PROCESSES_MAX = 1_024
 
 
 class ChoiceInvalid(ValueError):
-    """Not the name of an executor, or of one that is not installed."""
+    """Not the name of an executor, or of one that is not installed or cannot be reached."""
 
 
 @contextmanager
@@ -56,3 +56,10 @@ def _ray(address: str | None) -> RayTasks:
         return RayTasks(address)
     except ModuleNotFoundError as missing:
         raise ChoiceInvalid(f"ray is not installed: tallystick[ray] ({missing})") from missing
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        where = f"at {address}" if address else "of this machine"
+        said = str(error).strip().split("\n", 1)[0]
+        raise ChoiceInvalid(
+            f"the Ray cluster {where} cannot be reached: {said};"
+            " see that it runs and that RAY_AUTH_TOKEN_PATH names its token"
+        ) from error

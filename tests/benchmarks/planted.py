@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,28 @@ def first(*_: object) -> dict[str, Any]:
     return {"rate": 7}
 
 
+def second(*_: object) -> dict[str, Any]:
+    return {"rate": 8}
+
+
 def failing(*_: object) -> dict[str, Any]:
     raise IndexError("list index out of range")
 
 
 def dying(*_: object) -> dict[str, Any]:
     os._exit(9)
+
+
+def orphaned(*_: object) -> dict[str, Any]:
+    """Its runner is killed when all has started, and ends nothing."""
+    threading.Thread(target=_kill_the_runner, daemon=True).start()
+    return hanging()
+
+
+def _kill_the_runner() -> None:
+    while not Path(os.environ[STARTED]).exists():
+        time.sleep(0.05)
+    os.kill(os.getppid(), signal.SIGKILL)
 
 
 def hanging(*_: object) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -79,6 +80,26 @@ def test_a_benchmark_that_hangs_is_ended_with_all_that_it_started(
     postgres, sleeper, folder = started.read_text().split()
     assert not any(_is_there(int(pid)) for pid in (postgres, sleeper))
     assert not Path(folder).exists()
+
+
+def test_a_benchmark_ends_with_a_runner_that_is_killed(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    program = (
+        "from benchmarks.alone import run_alone; from benchmarks.size import Size;"
+        "from tests.benchmarks.planted import orphaned; run_alone(orphaned, Size.TINY, 600)"
+    )
+    environment = {**os.environ, plants.STARTED: str(started)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+    postgres, sleeper, folder = started.read_text().split()
+    until = time.monotonic() + 30
+    while _is_left(postgres, sleeper, folder):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def _is_left(postgres: str, sleeper: str, folder: str) -> bool:
+    return _is_there(int(postgres)) or _is_there(int(sleeper)) or Path(folder).exists()
 
 
 def _is_there(pid: int) -> bool:
@@ -177,6 +198,18 @@ def test_a_run_goes_on_where_one_of_the_same_code_ended(
     monkeypatch.setattr(runner, "BENCHMARKS", planted(plants.first))
     assert runner.main(arguments) == 0
     assert list(_kept(output)["benchmarks"]) == ["first"]
+
+
+@pytest.mark.parametrize("commit", [None, "abc and changes"])
+def test_a_run_does_not_go_on_where_the_code_has_no_name(
+    commit: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "told.json"
+    monkeypatch.setattr(runner, "_commit", lambda: commit)
+    for run in (plants.first, plants.second):
+        monkeypatch.setattr(runner, "BENCHMARKS", planted(run))
+        assert runner.main(["--tiny", "--output", str(output), "--go-on"]) == 0
+    assert list(_kept(output)["benchmarks"]) == ["second"]
 
 
 def test_a_run_of_some_leaves_the_results_of_all_alone(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -114,3 +117,19 @@ def test_the_choice_of_a_command_is_one_of_three() -> None:
     for wrong in ("", "dask", "serial:2", "processes:", "processes:0", "processes:x", "ray:"):
         with pytest.raises(ChoiceInvalid, match="processes"), opened(wrong):
             pass
+
+
+def test_a_cluster_that_cannot_be_reached_is_told_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def init(**_: Any) -> None:
+        raise ConnectionError("no node at gpu-7:6379\nand a page of reasons")
+
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))
+    with pytest.raises(ChoiceInvalid) as told, opened("ray:gpu-7:6379"):
+        pass
+    assert str(told.value) == (
+        "the Ray cluster at gpu-7:6379 cannot be reached: no node at gpu-7:6379;"
+        " see that it runs and that RAY_AUTH_TOKEN_PATH names its token"
+    )
