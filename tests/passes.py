@@ -172,7 +172,7 @@ ALL = (
         "simulation",
         "tests.simulation.suite",
         "server, node, timers, renters and chain on one clock, cut anywhere, against a reference",
-        short=18,
+        short=200,
         one_pass=400,
         seconds=1.6,
     ),
