@@ -186,6 +186,7 @@ def _serve(folder: Path, uri: str, port: int) -> subprocess.Popen[bytes]:
         "REQUESTS_PER_SECOND": "1000000",
         "REQUESTS_BURST": "1000000",
         "JOBS": "false",
+        "SPEC_TTL_S": "0",  # a market that was kept has told its hardware long ago
     }
     environment = {**os.environ, **{f"TALLYSTICK_{name}": text for name, text in settings.items()}}
     tallystick = Path(sys.executable).with_name("tallystick")
