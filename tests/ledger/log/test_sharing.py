@@ -179,7 +179,7 @@ def test_what_another_only_read_has_not_moved_in_the_same_transaction(database: 
     with ledger_on(database) as ledger, ThreadPoolExecutor(8) as pool:
         commands = [do(withdrawn("x")), first_only("a", "b"), first_only("b", "a")]
         calls = [
-            lambda command=command: ledger.handle(command, key=None, now_us=NOW_US)  # type: ignore[misc]
+            lambda command=command: ledger.handle(command, key=None, now_us=NOW_US)
             for command in commands
         ]
         with _held(database):
