@@ -6,8 +6,9 @@ Renters who ask at once want the same cheapest devices. Side by side they would 
 other and ask the database everything one by one; here one thread serves all who wait: it loads what
 they will ask for together, matches each on top of what the round has given away, and records them
 in one append, which shares a transaction like any other (`ledger/log/sharing.py`). Nobody holds a
-thread while waiting, and who is served is told at once, whoever is served next. Who cannot be served so (refused, or somebody elsewhere was faster) goes the ordinary
-way alone, and gets its answer there.
+thread while waiting, and who is served is told at once, whoever is served next. Who cannot
+be served so (refused, or somebody elsewhere was faster) goes the ordinary way alone, and gets its
+answer there.
 """
 
 from __future__ import annotations
