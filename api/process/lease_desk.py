@@ -5,9 +5,10 @@
 Renters who ask at once want the same cheapest devices. Side by side they would lose races to each
 other and ask the database everything one by one; here one thread serves all who wait: it loads what
 they will ask for together, matches each on top of what the round has given away, and records them
-in one append. Nobody holds a thread while waiting, and who is served is told at once, whoever is
-served next. Who cannot be served so (refused, or somebody elsewhere was faster) goes the ordinary
-way alone, and gets its answer there.
+in one append, which shares a transaction like any other (`ledger/log/sharing.py`). Nobody holds a
+thread while waiting, and who is served is told at once, whoever is served next. Who cannot
+be served so (refused, or somebody elsewhere was faster) goes the ordinary way alone, and gets its
+answer there.
 """
 
 from __future__ import annotations

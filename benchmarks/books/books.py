@@ -44,9 +44,9 @@ from domain.money import Asset, credit
 from domain.stream import Stream
 from ledger.books.entry import Entry
 from ledger.log import codec
+from ledger.log.append import Append
 from ledger.log.handle import Ledger
 from ledger.log.market import Envelope
-from ledger.log.recorder import Append
 from ledger.migrate import migrate
 
 ACCOUNTS = 1_000

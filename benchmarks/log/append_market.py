@@ -32,9 +32,9 @@ from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
 from ledger.books.entry import Entry
 from ledger.log import codec
+from ledger.log.append import Append, CommandRow
 from ledger.log.handle import Ledger
 from ledger.log.market import Envelope
-from ledger.log.recorder import Append, CommandRow
 from ledger.migrate import migrate
 
 STREAMS = 1_000

@@ -39,9 +39,11 @@ from ledger.books import postings
 from ledger.books.books import Books
 from ledger.books.chart import guards_for, kind_of, refusal_of_guards
 from ledger.books.entry import Entry
+from ledger.log.append import REFUSAL, Append, Appended, CommandRow
 from ledger.log.durable import NotReplicated
 from ledger.log.market import CONNECTIONS_MAX, SNAPSHOT_EVERY, Envelope, Held, Market, Rules
-from ledger.log.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
+from ledger.log.recorder import APP_ROLE
+from ledger.log.sharing import Overtaken, was_rolled_back
 
 ATTEMPTS_MAX = 50
 """Every lost race was won by somebody else, so the log moves on. Then it is 503, no refusal."""
@@ -652,6 +654,8 @@ class Ledger:
         )
         try:
             self.market.events.put(world.envelopes(_id_of(command, answered)), append=append)
+        except Overtaken as error:
+            raise _Later(None) from error
         except IntegrityError as error:
             raise _meaning(error, guarded) from error
         assert append.appended is not None
@@ -786,5 +790,5 @@ def _raise_if_not_lost(error: PersistenceError) -> None:
         if "market_events_head" in where:
             raise LogBusy from error
         raise InProgress from error
-    if state is not None and not state.startswith(("08", "57P")):
+    if was_rolled_back(error):
         raise error

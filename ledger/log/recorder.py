@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -30,13 +29,12 @@ from psycopg_pool import PoolTimeout
 from ledger.books.chart import kind_of
 from ledger.books.entry import Entry
 from ledger.log import pgbin
+from ledger.log.append import Append, Appended
 from ledger.log.chain import market_leaf
 from ledger.log.durable import DurableConnection, wait_for_standbys
+from ledger.log.sharing import Sharing
 
 APP_ROLE = "tallystick_app"
-REFUSAL = 0
-"""The status of a stored answer that is a refusal."""
-
 READ_ATTEMPTS_MAX = 10
 RECONNECT_SECONDS = 0.2
 POOL_SECONDS_MAX = 10
@@ -55,52 +53,6 @@ _APPEND_ANSWERED: LiteralString = (
     "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
     " %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CommandRow:
-    """What was asked under which key, and the answer to keep with it."""
-
-    account: str
-    key: str
-    fingerprint: bytes
-    status: int
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """How an append ended. `recorded` is false when a stored answer won; then it is given here."""
-
-    recorded: bool
-    position: int
-    fingerprint: bytes = b""
-    status: int = REFUSAL
-    body: bytes = b""
-
-
-@dataclass(slots=True)
-class Append:
-    """What goes with the facts of one append.
-
-    `entries` name their fact by its offset from 1. `seen` are streams the decision read and does
-    not write, with their versions: had one moved, the decision would be out of date. With
-    `limit_is_final` a violated limit or guard becomes the command's stored answer. `answered` are
-    several commands, each with the number of facts up to its last one: then there is no `command`
-    and no `tracking`, and nothing is final. `appended` is filled in by the recorder.
-    """
-
-    now_us: int = 0
-    entries: Sequence[tuple[int, Entry]] = ()
-    seen: Sequence[tuple[UUID, int]] = ()
-    guards: Sequence[str] = ()
-    command: CommandRow | None = None
-    limit_is_final: bool = False
-    limit_body: bytes = b""
-    guard_body: bytes = b""
-    tracking: tuple[str, int] | None = None
-    answered: Sequence[tuple[CommandRow, int]] = ()
-    appended: Appended | None = None
 
 
 class _BookArrays:
@@ -172,21 +124,32 @@ class ChainRecorder(PostgresApplicationRecorder):
         self.sql_create_statements = []
         # Account numbers are local to the database and never change there.
         self._account_ids: dict[str, int] = {}
+        self._sharing = Sharing(self._write)
 
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
     ) -> Sequence[int] | None:
         """Append, or answer with what was answered before; the result is in `append.appended`.
+        Appends of several threads share a transaction (`ledger/log/sharing.py`).
 
         Never retried here: after a lost connection nobody knows whether it was committed.
         Raises the library's errors; `__cause__.diag` says which constraint was violated.
         """
         append = kwargs.pop("append", None) or Append()
         assert not kwargs, f"not passed on: {sorted(kwargs)}"
+        self._sharing.append(stored_events, append)
+        assert append.appended is not None
+        if not append.appended.recorded:
+            return None
+        last = append.appended.position
+        return range(last - len(stored_events) + 1, last + 1)
+
+    def _write(self, events: Sequence[StoredEvent], append: Append) -> None:
+        """One append in a transaction of its own."""
         books = _BookArrays(append.entries, self._account_ids) if append.entries else _NO_BOOKS
         query = _APPEND_ANSWERED if append.answered else _APPEND
         parameters = (
-            *_facts_of(stored_events, append, books),
+            *_facts_of(events, append, books),
             *(_answers_of(append) if append.answered else _answer_of(append)),
         )
         try:
@@ -201,12 +164,10 @@ class ChainRecorder(PostgresApplicationRecorder):
             append.appended = Appended(
                 False, row["pos"], row["fingerprint"], row["status"], row["body"]
             )
-            return None
+            return
         if books.new_names and row["new_ids"]:
             self._account_ids.update(zip(books.new_names, row["new_ids"], strict=True))
-        last = row["pos"]
-        append.appended = Appended(True, last)
-        return range(last - len(stored_events) + 1, last + 1)
+        append.appended = Appended(True, row["pos"])
 
 
 def _facts_of(events: Sequence[StoredEvent], append: Append, books: _BookArrays) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from domain.metering import counting
 from domain.metering.counting import Counted
 from domain.money import PPM
 from ledger.log import recorder
+from ledger.log.append import Appended
 from ledger.log.handle import Ledger
 from tests.conftest import Databases
 from tests.passes import SUITES
@@ -122,7 +123,7 @@ def _answered_before(patched: pytest.MonkeyPatch) -> None:
 
     def append(self: Any, world: Any, *args: Any, **kwargs: Any) -> Any:
         if world.changes and next(count) % 10 == 9:
-            return recorder.Appended(True, self.market.head()[0] + len(world.changes))
+            return Appended(True, self.market.head()[0] + len(world.changes))
         return plain(self, world, *args, **kwargs)
 
     patched.setattr(Ledger, "_append", append)
