@@ -121,6 +121,7 @@ def _reports(folder: Path, server: Server, devices: int, numbers: Numbers) -> di
         connection.execute("VACUUM ANALYZE")
         return {
             "reports": len(raw),
+            "nodes": numbers.nodes,
             "signed_bytes": sum(len(one.body) for _, one in raw) // len(raw),
             "bytes": _grown(before, _sizes(connection), len(raw)),
             "exported_bytes": _exported(folder / str(devices), connection) // len(raw),
