@@ -24,8 +24,7 @@ import psycopg
 
 from benchmarks import cpu
 from benchmarks.history.market import Daily
-from benchmarks.history.slopes import Store
-from benchmarks.history.slopes import _append as append_one
+from benchmarks.history.slopes import Store, append_one
 from benchmarks.log import append
 from benchmarks.log.reports import bench_node, reports
 from benchmarks.machine import machine
@@ -114,7 +113,9 @@ def _reports(folder: Path, server: Server, devices: int, numbers: Numbers) -> di
         usage.prepare(connection)
         before = _sizes(connection)
         with stored.counted(len(raw)):
-            append._ours_checked(connection, raw, TOGETHER)
+            append.ours_checked(connection, raw, TOGETHER)
+        there = connection.execute("SELECT count(*) FROM usage_event WHERE flags = 0").fetchone()
+        assert there == (len(raw),), "every report is stored, and none breaks a rule"
         with followed.counted(len(raw)):
             trees.follow_all(connection)
             tables.step_all(connection)

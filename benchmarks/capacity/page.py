@@ -8,6 +8,7 @@ No number in the page is typed by hand but what a month and an interval are.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks.page import ROOT
@@ -120,7 +121,9 @@ def page(told: dict[str, Any]) -> str:
         reports=REPORTS,
         heads=" | ".join(f"{devices} GPUs" for devices in reports),
         dashes="|".join("---:" for _ in reports),
-        node="\n".join(_row(name, _node(reports, name)) for name in _NODE),
+        node="\n".join(
+            _row(name, [of(one) for one in reports.values()]) for name, of in _NODE.items()
+        ),
         count=f"{one['reports']:,}",
         nodes=one["nodes"],
         fact="\n".join(_row(k, [v]) for k, v in stored.items() if v),
@@ -132,7 +135,9 @@ def page(told: dict[str, Any]) -> str:
         fact_us=sum(appended.values()) // 1_000,
         fact_pg_us=appended["postgresql"] // 1_000,
         gas="\n".join(_row(said, [told["gas"][name]]) for name, said in _GAS.items()),
-        machine="\n".join(_row(name, _carried(reports, name)) for name in _CARRIED),
+        machine="\n".join(
+            _row(name, [of(one) for one in reports.values()]) for name, of in _CARRIED.items()
+        ),
     )
 
 
@@ -150,7 +155,8 @@ def _row(name: str, values: list[int]) -> str:
     return f"| {name} | {' | '.join(f'{one:,}' for one in values)} |"
 
 
-_NODE = {
+_Number = Callable[[dict[str, Any]], int]
+_NODE: dict[str, _Number] = {
     "signed bytes of a report": lambda one: one["signed_bytes"],
     "bytes a report in PostgreSQL": lambda one: sum(one["bytes"].values()),
     "of these: the reports and their keys": lambda one: one["bytes"]["reports"],
@@ -163,7 +169,7 @@ _NODE = {
     "us of processor a report, trees and views": lambda one: _us(one, "followed_ns"),
     "**seconds of processor a month**": lambda one: _us_in_all(one) * REPORTS // 10**6,
 }
-_CARRIED = {
+_CARRIED: dict[str, _Number] = {
     "nodes by the processor, one core": lambda one: INTERVAL_US // max(1, _us_in_all(one)),
     "nodes by the disk, 1 TB for one year": lambda one: (
         10**12 // (sum(one["bytes"].values()) * REPORTS * 12)
@@ -177,14 +183,6 @@ def _us(one: dict[str, Any], what: str) -> int:
 
 def _us_in_all(one: dict[str, Any]) -> int:
     return _us(one, "stored_ns") + _us(one, "followed_ns")
-
-
-def _node(reports: dict[str, Any], name: str) -> list[int]:
-    return [_NODE[name](one) for one in reports.values()]
-
-
-def _carried(reports: dict[str, Any], name: str) -> list[int]:
-    return [_CARRIED[name](one) for one in reports.values()]
 
 
 def write(told: dict[str, Any]) -> None:
