@@ -15,15 +15,15 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.table import Table
+from typing import TYPE_CHECKING, Any
 
 from ledger.bundle import parquet
 from ledger.bundle.shape import log_file
 from ledger.bundle.verify import Step, check_files, not_told
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
 
 OF_CATALOGUES = {"botocore", "google", "pyiceberg", "requests", "sqlalchemy", "thrift"}
 """Libraries whose errors a catalogue answers with."""
@@ -67,11 +67,12 @@ def register(
 
     Raises ExportUnfit, CatalogueFailed.
     """
+    with _answers():
+        into = _opened(catalogue)
     directory = directory.resolve()
     manifest = _checked(directory)
     files = _log_files(directory, manifest["files"], step)
     with _answers():
-        into = _opened(catalogue)
         into.create_namespace_if_not_exists(namespace)
         tables = {
             name: into.create_table_if_not_exists(
@@ -133,6 +134,8 @@ def _answers() -> Generator[None, None, None]:
 
 
 def _opened(name: str | None) -> Catalog:
+    from pyiceberg.catalog import load_catalog
+
     try:
         return load_catalog(name)
     except ValueError as error:  # pyiceberg's word for what is not configured
@@ -161,6 +164,8 @@ def _set(
     before = _paths(table)
     if table.properties.get(MANIFEST) == manifest["sha256"] and before == files.keys():
         return _told(name, files, (), ())
+    from pyiceberg.expressions import AlwaysTrue
+
     told = {
         ORIGIN: str(manifest["origin"]),
         FACTS: str(manifest["last"]),
