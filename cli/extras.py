@@ -21,6 +21,7 @@ _EXTRA = {
     "msgspec": "audit",
     "pyarrow": "audit",
     "sha3": "audit",
+    "pyiceberg": "iceberg",
 }
 """The smallest extra that brings a module; `server` brings every other one."""
 

@@ -345,6 +345,11 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "ledger.tree.checkpoint.NoteInvalid": (2, ""),
     "ledger.bundle.export.NothingSigned": (1, "let `tallystick jobs` run, then try again"),
     "ledger.bundle.export.ExportRefused": (1, "the log was changed from outside; keep it as it is"),
+    "ledger.bundle.iceberg.ExportUnfit": (1, "nothing was registered"),
+    "ledger.bundle.iceberg.CatalogueFailed": (
+        1,
+        "look at the catalogue's settings: .pyiceberg.yaml, or PYICEBERG_CATALOG__DEFAULT__URI",
+    ),
     "ledger.tree.prove.NotCovered": (1, "let `tallystick jobs` run, then try again"),
     "ledger.tree.proof.ProofInvalid": (1, ""),
     "contracts.abi.ContractRefused": (1, ""),

@@ -163,7 +163,8 @@ class Store:
 RENTER = market.renter(0)
 
 
-def _append(store: Store) -> None:
+def append_one(store: Store) -> None:
+    """One command through the door: a deposit, with its books."""
     deposit = ConfirmDeposit(
         deposit_id=f"slope_{next(store._numbers)}",
         account_id=RENTER,
@@ -234,7 +235,7 @@ def _report(store: Store) -> None:
 
 
 OPERATIONS: dict[str, Callable[[Store], None]] = {
-    "market append, one command": _append,
+    "market append, one command": append_one,
     "open a lease": _open,
     "follow it with every view": _follow,
     "close a lease": _close,

@@ -1,13 +1,15 @@
 """`tallystick export`: the books and the bills, in forms that other people's tools read.
 
 The books come from this machine's data, as an operator's do; what concerns one account comes from a
-server, with that account's key. What the forms are is said in `ledger/bundle/journal.py`.
+server, with that account's key; the logs come from the folder of an export. What the forms are is
+said in `ledger/bundle/journal.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import asdict
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +21,7 @@ import typer
 from cli.arguments import AccountId
 from cli.remote import Remote, reads
 from cli.settings import ConfigFile, DataDir, opened
-from cli.terminal import AsJson, InputUnusable, facts, group, progress, tell
+from cli.terminal import AsJson, InputUnusable, columns, facts, group, progress, tell
 
 app = group(
     "export",
@@ -177,6 +179,34 @@ def lines(
     }[form]
     told = {"account_id": account_id, "period": month, "format": form.value}
     _download(remote, account_id, name, output, told)
+
+
+@app.command(epilog="Example: tallystick export iceberg bundle --catalog lake")
+def iceberg(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an export.")],
+    catalogue: Annotated[
+        str | None, typer.Option("--catalog", metavar="NAME", help="As pyiceberg knows it.")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", metavar="NAME", help="Where the two tables are.")
+    ] = "tallystick",
+    as_json: AsJson = False,
+) -> None:
+    """Register an export of `audit export` as the tables `market` and `usage` of Iceberg.
+
+    The export's files become those of the tables where they lie: nothing is copied, so leave them
+    there. The same export again changes nothing; a later one takes the place of the one before.
+    Whether the files are as the manifest says is checked; the rows, `audit verify` checks.
+    """
+    from ledger.bundle.iceberg import register
+
+    if not directory.is_dir():
+        raise InputUnusable(f"{directory} is not there: give the folder of an export")
+    with progress() as step:
+        tables = [asdict(one) for one in register(directory, catalogue, namespace, step=step)]
+    names = ("table", "files", "rows", "added", "removed")
+    told = {"directory": str(directory), "catalog": catalogue or "default", "tables": tables}
+    tell(told, columns(tables, names), as_json=as_json)
 
 
 def _download(

@@ -5,6 +5,7 @@ verdict of executing it again.
 __all__ = (
     "epoch_replay",
     "export",
+    "iceberg",
     "journal",
     "lane_walk",
     "parquet",

@@ -6,7 +6,8 @@ What a row is, is its leaf hash, recomputed from the row (`ledger/tree/walk.py`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest
 from itertools import chain, islice
@@ -112,14 +113,27 @@ def _write(path: Path, schema: pa.Schema, rows: Iterator[Row]) -> int:
     return count
 
 
+def count_rows(path: Path, schema: pa.Schema) -> int:
+    """How many rows a file says that it has. Reads its end only. Raises FileDamaged."""
+    with _opened(path, schema) as file:
+        return int(file.metadata.num_rows)
+
+
 def read_log(path: Path, schema: pa.Schema) -> Iterator[Row]:
     """The rows of one file, in order. Raises FileDamaged."""
+    with _opened(path, schema) as file:
+        for batch in file.iter_batches(GROUP_ROWS):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+@contextmanager
+def _opened(path: Path, schema: pa.Schema) -> Generator[pq.ParquetFile, None, None]:
+    """A file with these columns, while it is read. Raises FileDamaged."""
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(schema):
                 raise FileDamaged(f"{path.name}: other columns than those of this log")
-            for batch in file.iter_batches(GROUP_ROWS):
-                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            yield file
     except FileDamaged:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -153,6 +153,16 @@ def verify_bundle(
     return work.report(key is not None)
 
 
+def check_files(directory: Path) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+    """The manifest of a bundle, and in which files it differs from what lies there: what
+    `verify_bundle` does first. Says nothing of the rows.
+    """
+    work = _Verification(directory.absolute())
+    with suppress(_Stop):
+        work.read_manifest()
+    return work.manifest, tuple(work.problems)
+
+
 class _Stop(Exception):
     """Nothing further can be said."""
 
@@ -202,7 +212,7 @@ class _Verification:
         return sha256(b"".join(lp4(one) for one in told)).hexdigest()
 
     def run(self, root: Path | None, given_key: str | None) -> None:
-        self._read_manifest()
+        self.read_manifest()
         key = self._log_key(given_key)
         self._open_checkpoint(key)
         if root is not None:
@@ -216,7 +226,7 @@ class _Verification:
 
     # --- what the bundle says of itself -----------------------------------------------------
 
-    def _read_manifest(self) -> None:
+    def read_manifest(self) -> None:
         try:
             content = (self.directory / MANIFEST_FILE).read_bytes()
             self.manifest = read_json(content)
