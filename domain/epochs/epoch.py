@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import Any, assert_never
 
 from domain.epochs.epoch_file import file_sha256
+from domain.epochs.lanes import settle
 from domain.epochs.policy import policy_for, policy_version
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import (
@@ -35,7 +36,7 @@ from domain.epochs.reward_changes import (
     RewardSlashed,
     evolve_changes,
 )
-from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, settle
+from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement
 from domain.metering.pin import UsagePinned, last_pin, pinned
 from domain.metering.reasons import MeteringReason
 from domain.money import Amount, Big, token

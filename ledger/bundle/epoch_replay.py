@@ -34,6 +34,7 @@ from domain.epochs.epoch import (
     sealed_fact,
 )
 from domain.epochs.epoch_file import epoch_file, policy_document, read_cut
+from domain.epochs.lanes import settle
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_changes import (
     UNCHANGED,
@@ -43,7 +44,7 @@ from domain.epochs.reward_changes import (
     RewardSlashed,
     evolve_changes,
 )
-from domain.epochs.settlement import Settlement, settle
+from domain.epochs.settlement import Settlement
 from domain.metering.pin import UsagePinned
 from domain.nesting import read_json
 from domain.refusal import Refused

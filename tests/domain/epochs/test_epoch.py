@@ -30,10 +30,11 @@ from domain.epochs.epoch import (
     stream_of,
 )
 from domain.epochs.epoch_file import ROWS_AT_ONCE, epoch_file, file_sha256, read_cut
+from domain.epochs.lanes import settle
 from domain.epochs.policy import NETWORK
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward
-from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of, settle
+from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of
 from domain.metering.pin import PINS
 from domain.metering.reasons import MeteringReason
 from domain.money import MoneyReason, credit, token
