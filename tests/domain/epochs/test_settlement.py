@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import fields, replace
 from typing import Any
 
@@ -32,6 +33,7 @@ from domain.epochs.settlement import (
 )
 from domain.money import PPM, MoneyReason
 from domain.refusal import Refused
+from ledger.bundle.epoch_replay import executed
 from tests.domain.scenes.epochs import POLICY
 
 HOUR_US = 3_600_000_000
@@ -504,3 +506,13 @@ def test_a_node_in_two_lanes_is_refused() -> None:
         for order in ((0, 1), (1, 0)):
             with pytest.raises(Refused, match="duplicate_id"):
                 settle_lanes(head, order, lambda lane: [nodes[lane]])
+
+
+def test_an_epoch_file_executed_elsewhere_comes_back_without_its_nodes() -> None:
+    """The audit replays many epochs at once: of each only totals and rewards travel."""
+
+    def size(nodes: int) -> int:
+        fleet = [NodeCut(f"n{n:04}", "acct", (Use("cash", 10, 1),), 10**12) for n in range(nodes)]
+        return len(pickle.dumps(executed(1, epoch_file(settle(cut(*fleet))))))
+
+    assert abs(size(2_000) - size(20)) < 100
