@@ -26,7 +26,8 @@ from benchmarks.epochs.lane_totals import node_cuts, totals_of
 from benchmarks.epochs.settle import LANES, SOURCES, Epoch, drawn, lane_nodes, lane_rows, policy
 from benchmarks.size import Size, size_asked
 from domain.epochs.epoch_file import epoch_file
-from domain.epochs.settlement import Cut, Openings, settle
+from domain.epochs.lanes import settle
+from domain.epochs.settlement import Cut, Openings
 
 FIGURE_SECONDS = 30.0
 

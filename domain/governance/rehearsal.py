@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 
+from domain.epochs.lanes import settle
 from domain.epochs.policy import PolicyPublished
-from domain.epochs.settlement import AVAILABILITY, COMPUTE, Cut, Openings, Settlement, settle
+from domain.epochs.settlement import AVAILABILITY, COMPUTE, Cut, Openings, Settlement
 
 
 class RehearsalStops(Exception):
