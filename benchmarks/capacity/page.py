@@ -87,7 +87,7 @@ requests, the market, the peaks, WAL and backups come on top.
 | a lost disk or machine may lose nothing | a synchronous standby ([fail \
 over](howto/fail-over.md)) |
 | the disk fills | a larger disk: reports of sealed epochs cannot leave yet \
-([0085](decisions/0085-what-an-archive-of-reports-needs.md)) |
+([0083](decisions/0083-what-an-archive-of-reports-needs.md)) |
 | an audit takes too long | processes or machines for `audit verify` ([verify an \
 epoch](howto/verify-an-epoch.md)) |
 | one PostgreSQL does not store the reports of all lanes in time | nothing yet: lanes on several \
