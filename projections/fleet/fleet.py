@@ -664,7 +664,8 @@ def read_offers(
     limit: int = 50,
 ) -> list[Offer]:
     """Cheapest first, of all or of `among`: by the index of prices, so that a page of a large fleet
-    looks at no more offers than it passes on the way to its last row. `rtt_us_max`: only of nodes
+    looks at no more offers than it passes on the way to its last row: what devices must be is asked
+    offer by offer, for `EXISTS` reads the devices of all nodes first. `rtt_us_max`: only of nodes
     that measured their ways and found none longer; `after` is (price_units, position) of the last
     offer of the page before.
     """
@@ -672,19 +673,19 @@ def read_offers(
         _OFFER
         + """WHERE (o.price_units, o.position) > (%(price)s, %(position)s)
         AND (%(withdrawn)s OR o.withdrawn_at_us IS NULL)
-        AND (%(model)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
+        AND (%(model)s::text IS NULL OR (SELECT true FROM proj_fleet.device d
             WHERE d.node_id = o.node_id AND NOT d.retired AND d.gpu_class IS NOT NULL
-                AND d.model = %(model)s))
-        AND (%(class)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
-            WHERE d.node_id = o.node_id AND NOT d.retired AND d.gpu_class = %(class)s))
+                AND d.model = %(model)s LIMIT 1))
+        AND (%(class)s::text IS NULL OR (SELECT true FROM proj_fleet.device d
+            WHERE d.node_id = o.node_id AND NOT d.retired AND d.gpu_class = %(class)s LIMIT 1))
         AND (%(price_max)s::bigint IS NULL OR o.price_units <= %(price_max)s)
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
         AND (%(node)s::text IS NULL OR o.node_id = %(node)s)
         AND (%(nodes)s::text[] IS NULL OR o.node_id = ANY(%(nodes)s))
         AND (%(setting)s::text IS NULL OR n.region_id IN (
             SELECT region_id FROM proj_fleet.region WHERE setting = %(setting)s))
-        AND (%(kind)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
-            WHERE d.node_id = o.node_id AND NOT d.retired AND d.kind = %(kind)s))
+        AND (%(kind)s::text IS NULL OR (SELECT true FROM proj_fleet.device d
+            WHERE d.node_id = o.node_id AND NOT d.retired AND d.kind = %(kind)s LIMIT 1))
         AND (%(rtt)s::bigint IS NULL OR %(rtt)s >= (
             SELECT max(l.rtt_us) FROM proj_fleet.latency l WHERE l.node_id = o.node_id))
         AND (%(among)s::text[] IS NULL OR o.offer_id = ANY(%(among)s))

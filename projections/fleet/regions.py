@@ -258,14 +258,17 @@ def read_neighbours_of(
     """A node of a region with those admitted ones that it told of or that told of it, and how many
     other admitted nodes there are.
     """
-    sql = f"""WITH mine AS (
-            SELECT unnest(reached || missed) AS node_id FROM proj_fleet.neighbours
-            WHERE node_id = %(node)s)
+    sql = f"""WITH near AS (
+            SELECT %(node)s::text AS node_id
+            UNION SELECT unnest(reached || missed) FROM proj_fleet.neighbours
+            WHERE node_id = %(node)s
+            UNION SELECT node_id FROM proj_fleet.neighbours
+            WHERE %(node)s = ANY(reached) OR %(node)s = ANY(missed))
         SELECT n.node_id, {_IN} AS is_admitted, b.addresses, b.reached, b.missed, b.at_us
-        FROM proj_fleet.node n LEFT JOIN proj_fleet.neighbours b USING (node_id)
+        FROM near JOIN proj_fleet.node n USING (node_id)
+        LEFT JOIN proj_fleet.neighbours b USING (node_id)
         WHERE n.region_id = %(region)s AND n.phase NOT IN ('joining', 'retired')
-            AND (n.node_id = %(node)s OR {_IN} AND (n.node_id IN (SELECT node_id FROM mine)
-                OR %(node)s = ANY(b.reached) OR %(node)s = ANY(b.missed)))"""
+            AND (n.node_id = %(node)s OR {_IN})"""
     rows = read.many(connection, Neighbour, sql, region=region_id, node=node_id)
     counted = f"""SELECT count(*) FROM proj_fleet.node n
         WHERE n.region_id = %(region)s AND {_IN} AND n.node_id <> %(node)s"""

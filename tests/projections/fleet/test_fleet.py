@@ -12,7 +12,7 @@ from domain.fleet import device
 from domain.market.matching import FreeDevice
 from domain.money import PPM
 from domain.stream import Stream
-from projections import tables
+from projections import read, tables
 from projections.fleet import fleet
 from tests.projections.story import START_US, Size, Told, Writer, story
 
@@ -127,6 +127,24 @@ def test_withdrawn_offers_and_retired_nodes_are_told_as_such(
     assert len(offers) == 11
     assert len(fleet.read_offers(connection, withdrawn=True, limit=50)) == 12
     assert [o.price_units for o in offers] == sorted(o.price_units for o in offers)
+
+
+def test_offers_of_a_model_are_asked_one_by_one(
+    connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ones of a common model: the devices of all nodes are not read for them."""
+    Writer(connection).write(story(SIZE))
+    tables.step_all(connection, only=("fleet",))
+    plans, many = [], read.many
+
+    def explained(connection: Any, row: Any, sql: str, **values: Any) -> Any:
+        plans.append([line for (line,) in connection.execute("EXPLAIN " + sql, values)])
+        return many(connection, row, sql, **values)
+
+    monkeypatch.setattr(read, "many", explained)
+    (model,) = fleet.read_offers(connection, limit=1)[0].models
+    assert len(fleet.read_offers(connection, model=model, gpu_class="datacenter", limit=2)) == 2
+    assert not [line for line in plans[-1] if "hashed SubPlan" in line]
 
 
 def test_lists_come_in_pages_that_leave_nothing_out(connection: psycopg.Connection[Any]) -> None:
