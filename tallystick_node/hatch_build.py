@@ -1,4 +1,4 @@
-"""Where the packages of `tallystick-node` lie: beside its folder in the repository, in it in the sdist."""
+"""Where the packages of `tallystick-node` lie: beside this folder, and in it in the sdist."""
 
 from __future__ import annotations
 
