@@ -22,12 +22,12 @@ $(VENV)/.python:
 	@touch $@
 
 # What Python itself puts into an environment is years old, and known to be vulnerable: first of all it goes.
-$(VENV)/.server: $(VENV)/.python requirements/venv.txt requirements/build.txt requirements/server.txt pyproject.toml
+$(VENV)/.server: $(VENV)/.python requirements/venv.txt requirements/build.txt requirements/server.txt pyproject.toml tallystick_node/pyproject.toml
 	@echo "setting up: installing the pinned dependencies"
 	@$(PIP) install --require-hashes -r requirements/venv.txt
 	@$(PIP) install --require-hashes -r requirements/build.txt
 	@$(PIP) install --require-hashes -r requirements/server.txt
-	@$(PIP) install --no-deps --no-build-isolation --editable ./tallystick_client --editable .
+	@$(PIP) install --no-deps --no-build-isolation --editable ./tallystick_client --editable ./tallystick_node --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.server requirements/dev.txt
@@ -122,20 +122,20 @@ sbom: $(VENV)/.dev  ## the bill of materials of a server, sbom.json (CycloneDX),
 
 # --- maintaining ---
 
-# Our two distributions come from this folder and have no line in a lock; the client has a wheel, so that
-# the resolver finds it. Everything else has one, pip and setuptools too.
+# Our three distributions come from this folder and have no line in a lock; two have a wheel, so that the
+# resolver finds them. Everything else has one, pip and setuptools too.
 COMPILE = $(RUN)/pip-compile --quiet --strip-extras --generate-hashes --no-header \
   --no-emit-index-url --no-emit-trusted-host --no-emit-options --no-emit-find-links
 
 locks: $(VENV)/.dev  ## write requirements/*.txt anew from pyproject.toml
 	@wheels=$$(mktemp -d); trap 'rm -rf "$$wheels"' EXIT; \
-	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir "$$wheels" ./tallystick_client; \
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir "$$wheels" ./tallystick_client ./tallystick_node; \
 	printf 'pip\nsetuptools\n' | $(COMPILE) --allow-unsafe --no-annotate --output-file requirements/venv.txt -; \
 	$(COMPILE) --allow-unsafe --only-build-deps --build-deps-for editable \
 	  --output-file requirements/build.txt pyproject.toml; \
 	for extras in "node" "cli" "cli,audit" "node,server" "node,server,dev"; do \
 	  name=$${extras##*,}; \
-	  $(COMPILE) --unsafe-package tallystick --unsafe-package tallystick-client --find-links "$$wheels" \
+	  $(COMPILE) --unsafe-package tallystick --unsafe-package tallystick-client --unsafe-package tallystick-node --find-links "$$wheels" \
 	    $$(echo "$$extras" | tr ',' '\n' | sed 's/^/--extra /' | tr '\n' ' ') \
 	    --output-file requirements/$$name.txt pyproject.toml; \
 	done

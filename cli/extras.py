@@ -1,6 +1,6 @@
 """What is installed: the version, and which extra brings what a command misses.
 
-    tallystick[node]    the reporter         tallystick[audit]     `cli`, and whole exports
+    tallystick-node     the reporter         tallystick[audit]     `cli`, and whole exports
     tallystick[cli]     a server's clients   tallystick[server]    everything
 
 Standard library only: this must work where no extra is installed.

@@ -1,6 +1,6 @@
 """What our distributions hold, what each extra needs, and that its first command starts with it.
 
-    files(tallystick) and files(tallystick-client) have nothing in common
+    files of tallystick, tallystick-client and tallystick-node: none is in two of them
     every command starts with its extra, or names the extra that is missing
 
 Here the extras are put together from this environment; the long test installs each with pip into a
@@ -29,7 +29,7 @@ from tests.scenes.installed import (
     build,
     install,
     needed,
-    needed_by_the_client,
+    needed_by,
     run_alone,
     size_of,
 )
@@ -39,6 +39,7 @@ MIB = 1024 * 1024
 CLI_BYTES_MAX = 45 * MIB
 DATA = {".py", ".sql", ".html", ".json", ".sol", ".mjs", ".typed", ".css", ".js", ".svg"}
 """What a package holds beside code: migrations, a page, contracts and what was compiled of them."""
+OF_THE_NODE = {"domain", "node_reporter"}
 OF_THE_SERVER = {
     "eventsourcing",
     "fastapi",
@@ -56,7 +57,7 @@ PROGRAM = "from cli.__main__ import main; sys.exit(main())"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
-    """Wheel and sdist of both distributions."""
+    """Wheel and sdist of each distribution."""
     folder = tmp_path_factory.mktemp("built")
     return {
         (name, kind): build(name, kind, folder / kind)
@@ -78,7 +79,7 @@ def cli(built: dict[tuple[str, str], Path], tmp_path_factory: pytest.TempPathFac
 def bare(built: dict[tuple[str, str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `tallystick` and no extra."""
     target = tmp_path_factory.mktemp("bare") / "target"
-    install(target, [built["tallystick", "wheel"]], ())
+    install(target, [built[name, "wheel"] for name in ("tallystick", "tallystick-node")], ())
     return target
 
 
@@ -97,7 +98,12 @@ def _names(wheel: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "packages"), [("tallystick", set(ROOMS)), ("tallystick-client", {CLIENT})]
+    ("name", "packages"),
+    [
+        ("tallystick", set(ROOMS) - OF_THE_NODE),
+        ("tallystick-node", OF_THE_NODE),
+        ("tallystick-client", {CLIENT}),
+    ],
 )
 def test_a_wheel_holds_its_packages_and_nothing_else(
     built: dict[tuple[str, str], Path], name: str, packages: set[str]
@@ -124,7 +130,8 @@ def test_a_source_distribution_holds_the_packages_and_what_describes_them(
 ) -> None:
     about = {"LICENSE", "README.md", "PKG-INFO", "pyproject.toml", ".gitignore"}
     for name, own in (
-        ("tallystick", {*ROOMS, "CHANGELOG.md"}),
+        ("tallystick", {*(set(ROOMS) - OF_THE_NODE), "CHANGELOG.md"}),
+        ("tallystick-node", {*OF_THE_NODE, "hatch_build.py"}),
         ("tallystick-client", {"py.typed", *(one.name for one in (ROOT / CLIENT).glob("*.py"))}),
     ):
         with tarfile.open(built[name, "sdist"]) as archive:
@@ -132,8 +139,9 @@ def test_a_source_distribution_holds_the_packages_and_what_describes_them(
         assert found == own | about, name
 
 
-def test_no_file_belongs_to_both(built: dict[tuple[str, str], Path]) -> None:
-    assert not _names(built["tallystick", "wheel"]) & _names(built["tallystick-client", "wheel"])
+def test_no_file_belongs_to_two(built: dict[tuple[str, str], Path]) -> None:
+    names = [one for name in FOLDERS for one in _names(built[name, "wheel"])]
+    assert len(names) == len(set(names))
 
 
 def test_a_wheel_made_from_the_source_distribution_is_the_same(
@@ -150,7 +158,7 @@ def test_a_wheel_made_from_the_source_distribution_is_the_same(
         source.rename(tmp_path / f"done of {name}")
 
 
-def test_both_have_one_version_one_licence_and_the_pin_that_joins_them() -> None:
+def test_all_have_one_version_one_licence_and_the_pins_that_join_them() -> None:
     read = {
         name: tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
         for name, folder in FOLDERS.items()
@@ -158,7 +166,9 @@ def test_both_have_one_version_one_licence_and_the_pin_that_joins_them() -> None
     versions = {one["project"]["version"] for one in read.values()}
     assert len(versions) == 1
     extras = read["tallystick"]["project"]["optional-dependencies"]
-    assert f"tallystick-client=={versions.pop()}" in extras["cli"]
+    version = versions.pop()
+    assert f"tallystick-client=={version}" in extras["cli"]
+    assert read["tallystick"]["project"]["dependencies"] == [f"tallystick-node=={version}"]
     licences = {(folder / "LICENSE").read_bytes() for folder in FOLDERS.values()}
     assert len(licences) == 1
 
@@ -284,8 +294,10 @@ def test_the_version_and_the_help_need_no_extra(bare: Path) -> None:
 def test_the_client_needs_httpx_and_nothing_of_ours(
     built: dict[tuple[str, str], Path], tmp_path: Path
 ) -> None:
-    install(tmp_path / "client", [built["tallystick-client", "wheel"]], needed_by_the_client())
-    assert "typer" not in needed_by_the_client()
+    install(
+        tmp_path / "client", [built["tallystick-client", "wheel"]], needed_by("tallystick-client")
+    )
+    assert "typer" not in needed_by("tallystick-client")
     program = (
         "from tallystick_client import ApiProblem, AsyncClient, Client, Retry\n"
         "import tallystick_client.forms\n"

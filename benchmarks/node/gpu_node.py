@@ -51,7 +51,7 @@ is wide; what was found is told whatever it is.
 """
 NEEDS = """this needs a machine with an NVIDIA GPU that nobody else uses, and on it:
   nvidia-smi and libcuda.so.1    the driver, with CUDA; in a container, both let in
-  nvidia-ml-py                   `pip install 'tallystick[node]'`
+  nvidia-ml-py                   `pip install ./tallystick_node`
 missing here: """
 
 

@@ -226,7 +226,7 @@ def _amdsmi() -> Any:
         with contextlib.redirect_stdout(io.StringIO()):
             import amdsmi
     except ImportError as error:
-        raise MonitorBlind(None, "amdsmi is missing: install tallystick[node,amd]") from error
+        raise MonitorBlind(None, "amdsmi is missing: install tallystick-node[amd]") from error
     except (OSError, KeyError, AttributeError) as error:
         raise MonitorBlind(None, f"amdsmi cannot use ROCm's library: {error}") from error
     return amdsmi

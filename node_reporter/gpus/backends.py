@@ -118,7 +118,7 @@ def of_hardware(name: str) -> Backend:
     try:
         from node_reporter.gpus.nvml.backend import NvmlGpus
     except ImportError as error:
-        raise ConfigUnreadable("nvidia-ml-py is missing: install tallystick[node]") from error
+        raise ConfigUnreadable("nvidia-ml-py is missing: install tallystick-node") from error
     return NvmlGpus()
 
 

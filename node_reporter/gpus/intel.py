@@ -314,7 +314,7 @@ def _pyzes() -> Any:
     try:
         import pyzes
     except ImportError as error:
-        raise MonitorBlind(None, "pyzes is missing: install tallystick[node,intel]") from error
+        raise MonitorBlind(None, "pyzes is missing: install tallystick-node[intel]") from error
     except OSError as error:
         raise MonitorBlind(None, f"pyzes finds no Level Zero: {error}") from error
     return pyzes

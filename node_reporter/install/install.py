@@ -221,7 +221,7 @@ def _require_visible(program: Path) -> None:
     if any(home in resolved.parents for home in HOMES):
         raise InstallRefused(
             f"{resolved} is in a home folder, which the service cannot see: install with"
-            " `sudo pipx install --global 'tallystick[node]'`, or use --user"
+            " `sudo pipx install --global tallystick-node`, or use --user"
         )
 
 

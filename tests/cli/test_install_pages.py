@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli.test_remote import Server, server
 from tests.e2e.test_tutorial import blocks
-from tests.scenes.installed import FOLDERS, build, linked, needed, program, unpacked
+from tests.scenes.installed import FOLDERS, build, linked, needed, needed_by, program, unpacked
 from tests.scenes.shell import tallystick
 from tests.test_install import skip_without_a_registry
 
@@ -45,12 +45,14 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def programs(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """By extra, a folder with its programs, for PATH."""
-    both = unpacked(tmp_path_factory.mktemp("both"), wheels)
-    alone = unpacked(tmp_path_factory.mktemp("alone"), [one for one in wheels if not _client(one)])
+    every = unpacked(tmp_path_factory.mktemp("every"), wheels)
+    alone = unpacked(tmp_path_factory.mktemp("alone"), [one for one in wheels if _node(one)])
     made = {}
-    for extra, ours in (("cli", both), ("audit", both), ("node", alone)):
+    for extra, ours in (("cli", every), ("audit", every), ("node", alone)):
         folder = tmp_path_factory.mktemp(extra)
-        others = linked(folder / "others", needed(extra))
+        others = linked(
+            folder / "others", needed_by("tallystick-node") if extra == "node" else needed(extra)
+        )
         for missing in ONLY[extra]:
             assert not (others / missing).exists(), (extra, missing)
         (folder / "bin").mkdir()
@@ -61,8 +63,8 @@ def programs(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> di
     return made
 
 
-def _client(wheel: Path) -> bool:
-    return wheel.name.startswith("tallystick_client-")
+def _node(wheel: Path) -> bool:
+    return wheel.name.startswith("tallystick_node-")
 
 
 def walk(script: str, folder: Path, *programs: Path, **names: str) -> str:
@@ -120,7 +122,7 @@ def test_a_page_installs_the_files_that_are_built_with_the_extra_that_it_needs(
             file, _, extra = word.removeprefix("./").partition("[")
             asked.setdefault(extra.removesuffix("]"), set()).add(file)
     told = {extra: files for extra, files in asked.items() if extra}
-    assert set(told) == {EXTRA_OF[page], *(["node"] if page == "install-owner" else [])}
+    assert set(told) == {EXTRA_OF[page]}
     assert set().union(*asked.values()) == names
 
 

@@ -1,5 +1,5 @@
 """The guides again, each part with only the extra that its reader installed: the operator has
-everything, the desk `tallystick[cli]`, the machine with the GPU `tallystick[node]`, the auditor
+everything, the desk `tallystick[cli]`, the machine with the GPU `tallystick-node`, the auditor
 `tallystick[audit]`.
 """
 
@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.test_tutorial import PORT, SECONDS_MAX, blocks, empty_folder, run
 from tests.node_reporter.confined import needs_walls
 from tests.processes import free_port
-from tests.scenes.installed import FOLDERS, build, linked, needed, program, unpacked
+from tests.scenes.installed import FOLDERS, build, linked, needed, needed_by, program, unpacked
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = ("tutorial.md", "howto/join-a-node.md", "howto/run-work.md")
@@ -24,16 +24,15 @@ __all__ = ["empty_folder"]
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for PATH with `tallystick` and `tallystick-node`."""
     folder = tmp_path_factory.mktemp("apart")
-    wheels = [build(name, "wheel", folder / name) for name in FOLDERS]
-    both = unpacked(folder / "both", wheels)
-    alone = unpacked(folder / "alone", [wheels[0]])
-    assert wheels[0].name.startswith("tallystick-")
+    wheels = {name: build(name, "wheel", folder / name) for name in FOLDERS}
+    every = unpacked(folder / "every", wheels.values())
+    alone = unpacked(folder / "alone", [wheels["tallystick-node"]])
     found = folder / "bin"
     found.mkdir()
-    cli = [both, linked(folder / "cli", needed("cli"))]
-    node = [alone, linked(folder / "node", needed("node"))]
+    cli = [every, linked(folder / "cli", needed("cli"))]
+    node = [alone, linked(folder / "node", needed_by("tallystick-node"))]
     program(found / "desk", cli, "from cli.__main__ import main")
-    audit = [both, linked(folder / "audit", needed("audit"))]
+    audit = [every, linked(folder / "audit", needed("audit"))]
     program(found / "auditor", audit, "from cli.__main__ import main")
     program(found / "tallystick-node", node, "from node_reporter.__main__ import main")
     whole = Path(sys.executable).parent / "tallystick"

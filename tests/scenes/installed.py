@@ -19,7 +19,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = {"tallystick": ROOT, "tallystick-client": ROOT / "tallystick_client"}
+FOLDERS = {
+    "tallystick": ROOT,
+    "tallystick-client": ROOT / "tallystick_client",
+    "tallystick-node": ROOT / "tallystick_node",
+}
 
 
 def build(name: str, kind: str, folder: Path) -> Path:
@@ -34,12 +38,12 @@ def build(name: str, kind: str, folder: Path) -> Path:
 def needed(extra: str) -> set[str]:
     """Names of the other distributions that an extra needs here, by way of others too."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return _closure(project["optional-dependencies"][extra])
+    return _closure([*project["dependencies"], *project["optional-dependencies"][extra]])
 
 
-def needed_by_the_client() -> set[str]:
-    """The same of `tallystick-client`."""
-    return _closure(["tallystick-client"])
+def needed_by(name: str) -> set[str]:
+    """The same of another distribution of ours, `tallystick-client` or `tallystick-node`."""
+    return _closure([name])
 
 
 def _closure(texts: Iterable[str], extras: Iterable[str] = ("",)) -> set[str]:
