@@ -54,9 +54,9 @@ from benchmarks.epochs.lane_totals import (
     write_lane,
 )
 from benchmarks.size import Size, size_asked
-from contracts.payout_tree import PAYOUT_ENCODING, Map, StandardTree, keccak256, payout_tree
+from contracts.payout_tree import PAYOUT_ENCODING, StandardTree, keccak256, payout_tree
 from domain.epochs.epoch_file import epoch_file
-from domain.epochs.lanes import settle, settle_lanes
+from domain.epochs.lanes import Map, settle, settle_lanes
 from domain.epochs.policy import PolicyPublished, first_policy
 from domain.epochs.reward_terms import REWARD_TERMS, Rated
 from domain.epochs.settlement import Cut, CutHead, NodeCut, Openings, Outcome, Settlement

@@ -65,7 +65,7 @@ def test_the_same_seed_is_the_same_history_of_payouts(made: Founded) -> None:
 
 def test_a_step_within_a_step_aside_leaves_the_outer_one_aside() -> None:
     """Else the server is started again by the very thread whose call it is about to end."""
-    run, told = object.__new__(Run), []
+    run, told = object.__new__(Run), list[bool]()
     run.is_aside = run.is_paying = False
 
     class People:
