@@ -44,11 +44,10 @@ from domain.epochs.epoch import (
 )
 from domain.epochs.epoch_file import epoch_file, file_sha256, read_cut
 from domain.epochs.forfeit import FORFEITS_MAX, ForfeitRewards, due_us
-from domain.epochs.lanes import settle
 from domain.epochs.policy import NETWORK, PolicyPublished
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward
-from domain.epochs.settlement import TREASURY, Cut, Settlement
+from domain.epochs.settlement import TREASURY, Cut, Settlement, settle
 from domain.metering.reasons import MeteringReason
 from domain.money import token
 from domain.prices.oracle import HEALTHY

@@ -17,10 +17,9 @@ from api.process.collecting import collecting_later
 from domain.duration import SECOND_US
 from domain.epochs.emission import check_segments
 from domain.epochs.epoch_file import epoch_file, read_cut, read_policy
-from domain.epochs.lanes import settle
 from domain.epochs.policy import COMPUTE_BASES, PolicyPublished
 from domain.epochs.reward_terms import NO_TERMS, check_terms
-from domain.epochs.settlement import Settlement
+from domain.epochs.settlement import Settlement, settle
 from domain.governance.document import FORMAT, Terms, read_document
 from domain.governance.rehearsal import (
     Difference,

@@ -26,8 +26,7 @@ from benchmarks.epochs.lane_totals import node_cuts, totals_of
 from benchmarks.epochs.settle import LANES, SOURCES, Epoch, drawn, lane_nodes, lane_rows, policy
 from benchmarks.size import Size, size_asked
 from domain.epochs.epoch_file import epoch_file
-from domain.epochs.lanes import settle
-from domain.epochs.settlement import Cut, Openings
+from domain.epochs.settlement import Cut, Openings, settle
 
 FIGURE_SECONDS = 30.0
 

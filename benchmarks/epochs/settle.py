@@ -56,10 +56,10 @@ from benchmarks.epochs.lane_totals import (
 from benchmarks.size import Size, size_asked
 from contracts.payout_tree import PAYOUT_ENCODING, StandardTree, keccak256, payout_tree
 from domain.epochs.epoch_file import epoch_file
-from domain.epochs.lanes import Map, settle, settle_lanes
+from domain.epochs.lanes import Map, settle_lanes
 from domain.epochs.policy import PolicyPublished, first_policy
 from domain.epochs.reward_terms import REWARD_TERMS, Rated
-from domain.epochs.settlement import Cut, CutHead, NodeCut, Openings, Outcome, Settlement
+from domain.epochs.settlement import Cut, CutHead, NodeCut, Openings, Outcome, Settlement, settle
 from ledger.fan_out.choice import opened
 from ledger.fan_out.executor import Executor, Serial
 from ledger.fan_out.folder import Folder
@@ -227,7 +227,7 @@ def root_by_lanes(size: Epoch, files: Sequence[Path], executor: Executor, folder
     )
     wallets, earlier = addresses(found.outcome), before(found.outcome)
     tree = tree_of(found.outcome, wallets, earlier, apply=executor.map)
-    return sha256(b"".join(found.file())).hexdigest()[:16] + tree.root.hex()
+    return sha256(found.file).hexdigest()[:16] + tree.root.hex()
 
 
 def root_of(size: Epoch, lanes: Sequence[LaneTotals], *, is_backwards: bool = False) -> str:

@@ -23,7 +23,6 @@ from itertools import pairwise
 from typing import Any, assert_never
 
 from domain.epochs.epoch_file import file_sha256
-from domain.epochs.lanes import settle
 from domain.epochs.policy import policy_for, policy_version
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import (
@@ -36,7 +35,7 @@ from domain.epochs.reward_changes import (
     RewardSlashed,
     evolve_changes,
 )
-from domain.epochs.settlement import Cut, NodeCut, Openings, Outcome, Settlement
+from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, settle
 from domain.metering.pin import UsagePinned, last_pin, pinned
 from domain.metering.reasons import MeteringReason
 from domain.money import Amount, Big, token
@@ -226,7 +225,7 @@ class MatureRewards:
 # The shape of rewards.
 
 
-def rewards_of(settlement: Outcome) -> tuple[Reward, ...]:
+def rewards_of(settlement: Settlement) -> tuple[Reward, ...]:
     """What is credited, by the bytes of the account's id."""
     return tuple(Reward(who, token(units)) for who, units in settlement.rewards)
 
@@ -484,8 +483,8 @@ def _check_snapshot(command: SealEpoch, world: World) -> None:
         require_recent(world, command.price_snapshot, command.at_us)
 
 
-def sealed_fact(settlement: Outcome, at_us: int, file_hash: str) -> EpochSealed:
-    """The totals of a settlement, as sealed. `file_hash`: of its file."""
+def sealed_fact(settlement: Settlement, at_us: int, file_hash: str | None = None) -> EpochSealed:
+    """The totals of a settlement, as sealed. `file_hash`: of its file, where it is known."""
     s, opening = settlement, settlement.cut.openings
     return EpochSealed(
         epoch=s.epoch,
@@ -500,7 +499,7 @@ def sealed_fact(settlement: Outcome, at_us: int, file_hash: str) -> EpochSealed:
         compute_carry=token(s.compute_carry),
         recipients=len(s.rewards),
         chunks=-(-len(s.rewards) // CHUNK_MAX),
-        file_sha256=file_hash,
+        file_sha256=file_hash or file_sha256(s),
         at_us=at_us,
         unissued=token(opening.unissued),
         recyclable=token(opening.recyclable),

@@ -39,13 +39,11 @@ _WIDE = (
 
 def epoch_file(settlement: Settlement) -> bytes:
     """The canonical bytes of a settlement."""
-    return b"".join(file_of(settlement, texts_of(settlement.cut.nodes, node_row)))
+    return file_of(settlement, node_texts(settlement.cut.nodes))
 
 
-def file_of(settled: Outcome, nodes: Iterable[str]) -> Iterator[bytes]:
-    """The canonical bytes of an outcome, piece by piece. `nodes`: rows as `node_text` writes them,
-    by id, one or several to a text.
-    """
+def file_of(settled: Outcome, nodes: Iterable[str]) -> bytes:
+    """The canonical bytes of an outcome and its nodes, each as `node_texts` writes it, by id."""
     s, cut = settled, settled.cut
     document = {
         "format": EPOCH_FORMAT,
@@ -59,7 +57,7 @@ def file_of(settled: Outcome, nodes: Iterable[str]) -> Iterator[bytes]:
             "availability_carry": str(cut.openings.availability_carry),
             "adjustments": _pairs(cut.openings.adjustments),
         },
-        "nodes": Texts(nodes),
+        "nodes": _Texts(nodes),
         "emission": str(s.emission),
         "release": str(s.release),
         "pools": {
@@ -77,30 +75,25 @@ def file_of(settled: Outcome, nodes: Iterable[str]) -> Iterator[bytes]:
         ],
         "carries": {"compute": str(s.compute_carry), "availability": str(s.availability_carry)},
         "returned": {"emission": str(s.returned_emission), "release": str(s.returned_release)},
-        "rewards": Texts(texts_of(s.rewards, _pair)),
+        "rewards": _Texts(_texts(s.rewards, _pair)),
         "adjustments_open": _pairs(s.adjustments),
     }
-    return pieces_of(document)
+    return b"".join(piece.encode() for piece in _pieces(document))
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class _Texts:
     """A list that may have a million rows, some of them in a text: JSON without its brackets."""
 
     texts: Iterable[str]
 
 
-def pieces_of(document: Mapping[str, Any]) -> Iterator[bytes]:
-    """Canonical bytes piece by piece, so that a large file is never in memory as a whole."""
-    for piece in _pieces(document):
-        yield piece.encode()
-
-
 def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
+    """The file piece by piece, so that it is in memory no more often than it has to be."""
     for mark, name in zip(chain("{", repeat(",")), sorted(document), strict=False):
         yield f"{mark}{_json(name)}:"
         value = document[name]
-        if isinstance(value, Texts):
+        if isinstance(value, _Texts):
             yield "["
             for between, text in zip(chain([""], repeat(",")), value.texts, strict=False):
                 yield between
@@ -111,12 +104,17 @@ def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
     yield "}"
 
 
-def texts_of(rows: Sequence[Any], form: Callable[[Any], Any]) -> Iterator[str]:
+def _texts(rows: Sequence[Any], form: Callable[[Any], Any]) -> Iterator[str]:
     """Many rows are encoded some at a time: one call for all of them would need the memory for all,
     and hold up every other thread.
     """
     for at in range(0, len(rows), ROWS_AT_ONCE):
         yield _json([form(row) for row in rows[at : at + ROWS_AT_ONCE]])[1:-1]
+
+
+def node_texts(nodes: Sequence[NodeCut]) -> Iterator[str]:
+    """Nodes of a cut as they are in the file, some to a text."""
+    return _texts(nodes, node_row)
 
 
 def node_text(node: NodeCut) -> str:

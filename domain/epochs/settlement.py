@@ -21,11 +21,11 @@ weight. Not here: which reports and burns the cut holds
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from domain.epochs.emission import scheduled
 from domain.epochs.net_emission import release
@@ -113,16 +113,6 @@ class CutHead:
     def terms(self) -> RewardTerms:
         return self.policy.rewards or NO_TERMS
 
-    @property
-    def head(self) -> CutHead:
-        """Without nodes."""
-        return CutHead(
-            epoch=self.epoch,
-            cut_position=self.cut_position,
-            policy=self.policy,
-            openings=self.openings,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(CutHead):
@@ -164,8 +154,6 @@ class Outcome:
     compute_pool: int  # the pools are this epoch's part, without the carry
     availability_pool: int
     treasury_pool: int
-    compute: int  # what nodes get of each pool and its carry, after all caps
-    availability: int
     compute_weight: int  # of all nodes together
     availability_weight: int
     availability_tier_2_weight: int
@@ -196,6 +184,31 @@ class Settlement(Outcome):
 
     cut: Cut
     nodes: tuple[NodeReward, ...]  # by id; all of the cut
+
+
+def settle(cut: Cut) -> Settlement:
+    """Split an epoch's emission and release among the nodes of its cut.
+
+    The same bytes whatever the order of the nodes; the steps are those of a settlement by lanes
+    (`domain/epochs/lanes.py`), with one lane. Raises Refused: DUPLICATE_ID, NEGATIVE_WEIGHT.
+    """
+    nodes = ordered(cut.nodes)
+    weighed = weigh(nodes, cut.policy)
+    pools, whole = pools_at(cut), weighed.sums()
+    paid = share(weighed, pools, whole)
+    if cut.terms.owner_cap is not None:
+        over = owners_over([paid], cut.terms.owner_cap)
+        cut_down([paid], owner_cuts(owned_nodes(0, weighed, paid, over), over))
+    settled = outcome(cut, pools, whole, [paid])
+    told = {field.name: getattr(settled, field.name) for field in fields(Outcome)}
+    columns = (weighed.compute, paid.compute, weighed.availability, paid.availability)
+    return Settlement(
+        **{**told, "cut": replace(cut, nodes=nodes)},
+        nodes=_rewards(weighed.node_ids, weighed.account_ids, *columns),
+    )
+
+
+# --- weights and caps ------------------------------------------------------------------------
 
 
 def released_of(terms: RewardTerms, recyclable: int) -> int:
@@ -495,8 +508,8 @@ def owner_cuts(nodes: Iterable[Owned], over: Mapping[str, int]) -> list[Owned]:
     return cuts
 
 
-def cut_down(lanes: Mapping[int, Paid] | Sequence[Paid], cuts: Iterable[Owned]) -> None:
-    """Take the cuts from what is paid, by number of lane."""
+def cut_down(lanes: Sequence[Paid], cuts: Iterable[Owned]) -> None:
+    """Take the cuts from what is paid."""
     for one in cuts:
         paid = lanes[one.lane]
         paid.compute[one.place] -= one.compute
@@ -537,8 +550,6 @@ def outcome(cut: CutHead, pools: Pools, whole: Weights, lanes: Sequence[Paid]) -
         compute_pool=pools.compute,
         availability_pool=pools.availability,
         treasury_pool=pools.treasury,
-        compute=worked,
-        availability=idle,
         compute_weight=whole.compute,
         availability_weight=whole.availability,
         availability_tier_2_weight=whole.tier_2,
@@ -550,7 +561,7 @@ def outcome(cut: CutHead, pools: Pools, whole: Weights, lanes: Sequence[Paid]) -
         rewards=rewards,
         adjustments=still_open,
     )
-    _check(found)
+    _check(found, worked, idle)
     return found
 
 
@@ -586,18 +597,9 @@ def _carried(left: Iterable[Unallocated], pool: str) -> int:
     return sum(part.units - part.returned for part in left if part.pool == pool)
 
 
-def node_rewards(weighed: Weighed, paid: Paid) -> list[NodeReward]:
-    """The nodes of a lane, in their order."""
-    rows = zip(
-        weighed.node_ids,
-        weighed.account_ids,
-        weighed.compute,
-        paid.compute,
-        weighed.availability,
-        paid.availability,
-        strict=True,
-    )
-    return list(map(partial(tuple.__new__, NodeReward), rows))  # no call for each
+def _rewards(*columns: Sequence[Any]) -> tuple[NodeReward, ...]:
+    rows = zip(*columns, strict=True)
+    return tuple(map(partial(tuple.__new__, NodeReward), rows))  # no call for each
 
 
 def _by_account(
@@ -642,24 +644,18 @@ def _adjusted(
     return rewards, tuple(sorted(still_open.items()))
 
 
-def _check(s: Outcome) -> None:
-    """The formulas of this module's docstring."""
+def _check(s: Outcome, worked: int, idle: int) -> None:
+    """The formulas of this module's docstring; all that nodes get of each pool."""
     opening = s.cut.openings
     for pool, given, fresh, before, after in (
-        (COMPUTE, s.compute, s.compute_pool, opening.compute_carry, s.compute_carry),
-        (
-            AVAILABILITY,
-            s.availability,
-            s.availability_pool,
-            opening.availability_carry,
-            s.availability_carry,
-        ),
+        (COMPUTE, worked, s.compute_pool, opening.compute_carry, s.compute_carry),
+        (AVAILABILITY, idle, s.availability_pool, opening.availability_carry, s.availability_carry),
     ):
         back = sum(part.returned for part in s.unallocated if part.pool == pool)
         assert 0 <= back <= fresh, (pool, back, fresh)
         assert given + after + back == fresh + before, (pool, given, after, back)
     assert s.compute_pool + s.availability_pool + s.treasury_pool == s.emission + s.release
-    assert s.total == s.compute + s.availability + s.treasury_pool, s.total
+    assert s.total == worked + idle + s.treasury_pool, s.total
     carried = s.compute_carry + s.availability_carry
     assert s.minted == s.total + carried - opening.compute_carry - opening.availability_carry
     assert 0 <= s.returned_emission <= s.emission, s.returned_emission

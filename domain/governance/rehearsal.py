@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 
-from domain.epochs.lanes import settle
 from domain.epochs.policy import PolicyPublished
-from domain.epochs.settlement import AVAILABILITY, COMPUTE, Cut, Openings, Settlement
+from domain.epochs.settlement import AVAILABILITY, COMPUTE, Cut, Openings, Settlement, settle
 
 
 class RehearsalStops(Exception):

@@ -33,8 +33,7 @@ from domain.epochs.epoch import (
     rewards_of,
     sealed_fact,
 )
-from domain.epochs.epoch_file import policy_document, read_cut
-from domain.epochs.lanes import settle_lanes
+from domain.epochs.epoch_file import epoch_file, policy_document, read_cut
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_changes import (
     UNCHANGED,
@@ -44,7 +43,7 @@ from domain.epochs.reward_changes import (
     RewardSlashed,
     evolve_changes,
 )
-from domain.epochs.settlement import Outcome
+from domain.epochs.settlement import Settlement, settle
 from domain.metering.pin import UsagePinned
 from domain.nesting import read_json
 from domain.refusal import Refused
@@ -94,7 +93,7 @@ class _Epoch:
     opened: EpochOpened | None = None
     closing: int = 0  # position
     sealed: EpochSealed | None = None
-    settlement: Outcome | None = None
+    settlement: Settlement | None = None
     credited: int = 0
     matured: int = 0
     changes: RewardChanges = UNCHANGED
@@ -104,10 +103,10 @@ class _Epoch:
 class Executed:
     """An epoch file executed again; no settlement where it cannot be. `sha256`: of what came out.
 
-    It travels to whoever replays the facts (`ledger/fan_out/executor.py`), without the nodes.
+    It travels to whoever replays the facts (`ledger/fan_out/executor.py`).
     """
 
-    settlement: Outcome | None
+    settlement: Settlement | None
     sha256: str
     faults: tuple[str, ...]
 
@@ -150,7 +149,7 @@ class EpochReplay:
                 yield from self._mint(fact)
         yield from self.books.book(position, fact)
 
-    def settlement(self, epoch: int) -> Outcome | None:
+    def settlement(self, epoch: int) -> Settlement | None:
         """What an epoch paid, executed again."""
         return self._epoch(epoch).settlement
 
@@ -181,9 +180,9 @@ class EpochReplay:
         epoch.settlement = settlement
         self.hashes[fact.epoch] = found.sha256
         yield from self._went_in(epoch, settlement, before)
-        yield from _differing_fields(f"epoch {fact.epoch}: EpochSealed", fact, found)
+        yield from _differing_fields(f"epoch {fact.epoch}: EpochSealed", fact, settlement)
 
-    def _went_in(self, epoch: _Epoch, settlement: Outcome, released: int) -> Iterator[str]:
+    def _went_in(self, epoch: _Epoch, settlement: Settlement, released: int) -> Iterator[str]:
         """The inputs that facts before the seal decide."""
         cut, number = settlement.cut, settlement.epoch
         opened = epoch.opened
@@ -263,14 +262,13 @@ def executed(epoch: int, data: bytes | None) -> Executed | None:
     if data is None:
         return None
     try:
-        cut = read_cut(data)
-        settled = settle_lanes(cut, [cut.nodes], list)
-        computed = b"".join(settled.file())
+        settlement = settle(read_cut(data))
     except (ValueError, Refused, AssertionError, RecursionError) as error:
         return Executed(None, "", (f"epochs/{epoch}.json: cannot be executed: {_short(error)}",))
-    faults, settlement = [], settled.outcome
+    faults = []
     if settlement.epoch != epoch:
         faults.append(f"epochs/{epoch}.json: of epoch {settlement.epoch}")
+    computed = epoch_file(settlement)
     if computed != data:
         faults.append(f"epochs/{epoch}.json: {_first_difference(data, computed)}")
     return Executed(settlement, sha256(computed).hexdigest(), tuple(faults))
@@ -285,10 +283,9 @@ def _first_difference(data: bytes, computed: bytes) -> str:
     return "not in the canonical form"
 
 
-def _differing_fields(where: str, fact: EpochSealed, found: Executed) -> Iterator[str]:
+def _differing_fields(where: str, fact: EpochSealed, settlement: Settlement) -> Iterator[str]:
     """Seals from before a field was stored have None there: nothing is compared with it."""
-    assert found.settlement is not None
-    due = sealed_fact(found.settlement, fact.at_us, found.sha256)
+    due = sealed_fact(settlement, fact.at_us)
     for name in (one.name for one in fields(fact) if one.name not in NOT_COMPUTED):
         value, computed = getattr(fact, name), getattr(due, name)
         if value is not None and value != computed:

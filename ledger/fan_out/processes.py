@@ -1,9 +1,9 @@
 """Tasks in several processes of this machine.
 
 They are started anew and not forked, so that threads and connections of this process stay here. A
-process that is killed takes the pool with it: the tasks that were not done go to a new pool. A task
-under which the pool dies `DEATHS_MAX` times is given up, with an error that says so: what kills a
-process each time, such as too little memory, would do so for ever.
+process that is killed takes the pool with it: the tasks that were not done go to a new pool, the
+first of them alone. A task under which the pool dies `DEATHS_MAX` times is given up, with an error
+that says so: what kills a process each time, such as too little memory, would do so for ever.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
 from typing import Any
@@ -32,6 +33,14 @@ def usable() -> int:
     return len(os.sched_getaffinity(0))
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """A task whose result nobody has taken; `future` is None until it is given to the pool."""
+
+    task: Any
+    future: Future[Any] | None = None
+
+
 class Processes:
     """So many processes; a context that ends them."""
 
@@ -41,28 +50,34 @@ class Processes:
 
     def map(self, function: Callable[[Task], Found], tasks: Iterable[Task]) -> Iterator[Found]:
         rest = iter(tasks)
-        waiting: deque[tuple[Task, Future[Found]]] = deque()
+        waiting: deque[_Waiting] = deque()
         deaths = 0
         try:
             while True:
                 room = self._count * (1 + AHEAD) - len(waiting)
-                waiting += [(task, self._submit(function, task)) for task in islice(rest, room)]
+                waiting += [_Waiting(task) for task in islice(rest, room)]
                 if not waiting:
                     return
+                # After a death the first one is alone: what kills its process then is itself.
+                for one in islice(waiting, 1 if deaths else None):
+                    one.future = one.future or self._submit(function, one.task)
+                first = waiting[0]
+                assert first.future is not None
                 try:
-                    found = waiting[0][1].result()
+                    found: Found = first.future.result()
                 except BrokenProcessPool:
                     deaths += 1
                     if deaths == DEATHS_MAX:
-                        raise WorkLost(_lost(waiting[0][0])) from None
-                    waiting = self._again(function, waiting)
+                        raise WorkLost(_lost(first.task)) from None
+                    self._begin_again(waiting)
                     continue
                 waiting.popleft()
                 deaths = 0
                 yield found
         finally:
-            for _, future in waiting:
-                future.cancel()
+            for one in waiting:
+                if one.future is not None:
+                    one.future.cancel()
 
     def _started(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
@@ -80,16 +95,13 @@ class Processes:
             told.set_exception(broken)
             return told
 
-    def _again(
-        self, function: Callable[[Task], Found], waiting: Iterable[tuple[Task, Future[Found]]]
-    ) -> deque[tuple[Task, Future[Found]]]:
+    def _begin_again(self, waiting: Iterable[_Waiting]) -> None:
         """A new pool for what the old one did not do."""
         self._pool.shutdown()
         self._pool = self._started()
-        return deque(
-            (task, future if _is_done(future) else self._submit(function, task))
-            for task, future in waiting
-        )
+        for one in waiting:
+            if one.future is not None and not _is_done(one.future):
+                one.future = None
 
     def __enter__(self) -> Processes:
         return self

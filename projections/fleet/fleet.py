@@ -663,11 +663,10 @@ def read_offers(
     after: tuple[int, int] = (-1, 0),
     limit: int = 50,
 ) -> list[Offer]:
-    """Cheapest first, of all or of `among`: by the index of prices, so that a page of a large fleet
-    looks at no more offers than it passes on the way to its last row: what devices must be is asked
-    offer by offer, for `EXISTS` reads the devices of all nodes first. `rtt_us_max`: only of nodes
-    that measured their ways and found none longer; `after` is (price_units, position) of the last
-    offer of the page before.
+    """Cheapest first, of all or of `among`: by the index of prices, and offer by offer (`EXISTS`
+    would read all devices), so that a page looks at no more than it passes. `rtt_us_max`: only of
+    nodes that measured their ways and found none longer; `after` is (price_units, position) of the
+    last offer of the page before.
     """
     sql = (
         _OFFER

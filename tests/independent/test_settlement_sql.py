@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.epochs.epoch_file import epoch_file
-from domain.epochs.lanes import settle
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED
-from domain.epochs.settlement import Attested, NodeCut, Use
+from domain.epochs.settlement import Attested, NodeCut, Use, settle
 from domain.money import PPM
 from tests.domain.epochs.test_settlement import cut, deltas, fleets, terms
 from tests.domain.scenes.epochs import POLICY

@@ -8,8 +8,7 @@ import pytest
 
 from api.epochs import files as epoch_files
 from domain.epochs.epoch_file import epoch_file, read_cut
-from domain.epochs.lanes import settle
-from domain.epochs.settlement import Attested, NodeCut, Use
+from domain.epochs.settlement import Attested, NodeCut, Use, settle
 from tests.domain.epochs.test_settlement import cut
 
 # Names of nodes, accounts, sources and classes that look like each other.

@@ -9,7 +9,7 @@ import pytest
 
 from api.governance import policy_rehearsal
 from domain.epochs.epoch_file import epoch_file
-from domain.epochs.lanes import settle
+from domain.epochs.settlement import settle
 from tests.cli.commands.test_rehearsal import FLEET
 from tests.domain.epochs.test_settlement import RULED
 from tests.domain.governance.test_rehearsal import history

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from domain.epochs.epoch_file import epoch_file, policy_document
-from domain.epochs.lanes import settle
 from domain.epochs.policy import PolicyPublished
-from domain.epochs.settlement import NodeCut, Use
+from domain.epochs.settlement import NodeCut, Use, settle
 from tests.domain.epochs.test_settlement import RULED
 from tests.domain.governance.test_rehearsal import history
 from tests.scenes.shell import Ran, tallystick

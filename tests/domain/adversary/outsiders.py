@@ -23,8 +23,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from domain.epochs.lanes import settle
-from domain.epochs.settlement import Cut, NodeCut, NodeReward, Settlement, Use, compute_weight
+from domain.epochs.settlement import (
+    Cut,
+    NodeCut,
+    NodeReward,
+    Settlement,
+    Use,
+    compute_weight,
+    settle,
+)
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM
 

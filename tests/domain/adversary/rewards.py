@@ -17,7 +17,6 @@ from typing import Any
 from domain.chain.burn import BurnConfirmed, BurnIntended
 from domain.duration import DAY_US
 from domain.epochs.emission import scheduled
-from domain.epochs.lanes import settle
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import paid_tier
 from domain.epochs.settlement import (
@@ -29,6 +28,7 @@ from domain.epochs.settlement import (
     Use,
     availability_parts,
     pools_of,
+    settle,
 )
 from domain.epochs.taken_back import owed_after, set_off
 from domain.funds.card_money import CardMoneyMoved

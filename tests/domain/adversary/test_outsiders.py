@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.epochs.lanes import settle
-from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use
+from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use, settle
 from domain.governance.lint import WEIGHT_LEAST
 from domain.money import PPM
 from tests.domain.adversary.network import HONEST, OWNERS

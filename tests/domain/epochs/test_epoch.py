@@ -30,11 +30,10 @@ from domain.epochs.epoch import (
     stream_of,
 )
 from domain.epochs.epoch_file import ROWS_AT_ONCE, epoch_file, file_sha256, read_cut
-from domain.epochs.lanes import settle
 from domain.epochs.policy import NETWORK
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward
-from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of
+from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of, settle
 from domain.metering.pin import PINS
 from domain.metering.reasons import MeteringReason
 from domain.money import MoneyReason, credit, token
@@ -65,7 +64,7 @@ EMISSION = 11_356_884_615_384
 GOLDEN_SHA256 = "83ecde60439bf12739e5e9deedf9b29278d50fb8fa9e3e020cedd09c019caf9c"
 SETTLED = settled()
 REWARDS = rewards_of(SETTLED)
-SEALED = CLOSING.given((stream_of(1), sealed_fact(SETTLED, END_US + 9, file_sha256(SETTLED))))
+SEALED = CLOSING.given((stream_of(1), sealed_fact(SETTLED, END_US + 9)))
 CLOSE = CloseEpoch(epoch=1, pin=pin(7), by="job", at_us=END_US)
 CREDIT = CreditRewards(epoch=1, chunk=1, rewards=REWARDS, at_us=END_US + 10)
 
@@ -291,7 +290,7 @@ def test_many_nodes_are_written_as_one_list_is() -> None:
 
 
 def test_a_seal_holds_the_totals_and_the_hash_of_the_file() -> None:
-    fact = sealed_fact(SETTLED, END_US + 9, file_sha256(SETTLED))
+    fact = sealed_fact(SETTLED, END_US + 9)
     assert (fact.epoch, fact.cut_position) == (SETTLED.epoch, SETTLED.cut.cut_position)
     assert fact.epoch != fact.cut_position
     CLOSING.when(seal(SETTLED)).then((stream_of(1), fact))
@@ -318,7 +317,7 @@ def test_a_seal_tells_a_snapshot_of_the_price_that_decides_nothing() -> None:
         max_move_bps=None,
     )
     priced = CLOSING.given((FEED, taken))
-    fact = replace(sealed_fact(SETTLED, END_US + 9, file_sha256(SETTLED)), price_snapshot=4)
+    fact = replace(sealed_fact(SETTLED, END_US + 9), price_snapshot=4)
     priced.when(replace(seal(SETTLED), price_snapshot=4)).then((stream_of(1), fact))
     for later in (replace(taken, number=5), replace(taken, number=5, health="deviation")):
         priced.given((FEED, later)).when(replace(seal(SETTLED), price_snapshot=4)).then(

@@ -7,8 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 
 from domain.epochs.explanation import Explanation, Totals, explain
-from domain.epochs.lanes import settle
-from domain.epochs.settlement import Attested, NodeCut, Settlement, Use
+from domain.epochs.settlement import Attested, NodeCut, Settlement, Use, settle
 from tests.domain.epochs.test_settlement import HOUR_US, RULED, TERMS, cut, fleets, terms
 from tests.domain.scenes.epochs import POLICY
 

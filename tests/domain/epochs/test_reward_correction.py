@@ -23,7 +23,6 @@ from domain.epochs.epoch import (
     sealed_fact,
     stream_of,
 )
-from domain.epochs.epoch_file import file_sha256
 from domain.epochs.forfeit import ForfeitRewards
 from domain.epochs.policy import NETWORK
 from domain.epochs.reasons import EpochsReason
@@ -71,7 +70,7 @@ def opened(account_id: str) -> tuple[Stream[Any], AccountOpened]:
 
 SEALED = Scene(((NETWORK, HELD), *CLOSING.past[1:]), READY.balances).given(
     *map(opened, ("acct_a", "acct_b", "acct_late")),
-    (stream_of(1), sealed_fact(SETTLED, END_US + 9, file_sha256(SETTLED))),
+    (stream_of(1), sealed_fact(SETTLED, END_US + 9)),
 )
 CREDITED = SEALED.after(CREDIT).given(*enrolled(*THREE))
 TAKE = ProposeRewardCorrection(
@@ -290,8 +289,7 @@ def test_adjustments_of_so_many_accounts_wait_for_a_seal() -> None:
 
 def test_an_epoch_opens_with_what_is_open_of_the_one_before_and_its_own_adjustments() -> None:
     before = replace(
-        sealed_fact(SETTLED, END_US, file_sha256(SETTLED)),
-        adjustments_open=(Adjustment("a", -5), Adjustment("b", 2)),
+        sealed_fact(SETTLED, END_US), adjustments_open=(Adjustment("a", -5), Adjustment("b", 2))
     )
     changes = RewardChanges(adjusted={"a": 5, "b": 1, "c": -3}, forfeited=40, forfeits=1)
     opening = openings(before, 9, 0, changes)

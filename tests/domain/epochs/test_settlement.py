@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.epochs.epoch_file import epoch_file
-from domain.epochs.lanes import Memory, settle, settle_lanes
+from domain.epochs.lanes import Memory, settle_lanes
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm
 from domain.epochs.settlement import (
     AVAILABILITY,
@@ -30,10 +29,10 @@ from domain.epochs.settlement import (
     Unallocated,
     Use,
     compute_weight,
+    settle,
 )
 from domain.money import PPM, MoneyReason
 from domain.refusal import Refused
-from ledger.bundle.epoch_replay import executed
 from tests.domain.scenes.epochs import POLICY
 
 HOUR_US = 3_600_000_000
@@ -474,7 +473,7 @@ def test_lanes_settle_as_the_whole_does_owner_caps_included(
     head = CutHead(epoch=1, cut_position=9, policy=policy, openings=whole.cut.openings)
     store = Written() if is_written else Memory()
     found = settle_lanes(head, range(len(lanes)), lanes.__getitem__, store=store)
-    assert b"".join(found.file()) == epoch_file(whole)
+    assert found.file == epoch_file(whole)
     assert found.outcome.rewards == whole.rewards
     for name in (one.name for one in fields(Outcome) if one.name != "cut"):
         assert getattr(found.outcome, name) == getattr(whole, name), name
@@ -492,7 +491,7 @@ def test_an_owner_is_capped_over_all_lanes_and_loses_what_its_last_nodes_got_for
     head = CutHead(epoch=1, cut_position=9, policy=policy, openings=Openings(unissued=10**17))
     found = settle_lanes(head, (1, 0), lambda lane: [nodes[lane]])
     assert dict(found.outcome.rewards)["acct_a"] == 7
-    assert b"".join(found.file()) == epoch_file(settle(cut(*nodes, policy=policy)))
+    assert found.file == epoch_file(settle(cut(*nodes, policy=policy)))
 
 
 def test_a_node_in_two_lanes_is_refused() -> None:
@@ -506,13 +505,3 @@ def test_a_node_in_two_lanes_is_refused() -> None:
         for order in ((0, 1), (1, 0)):
             with pytest.raises(Refused, match="duplicate_id"):
                 settle_lanes(head, order, lambda lane: [nodes[lane]])
-
-
-def test_an_epoch_file_executed_elsewhere_comes_back_without_its_nodes() -> None:
-    """The audit replays many epochs at once: of each only totals and rewards travel."""
-
-    def size(nodes: int) -> int:
-        fleet = [NodeCut(f"n{n:04}", "acct", (Use("cash", 10, 1),), 10**12) for n in range(nodes)]
-        return len(pickle.dumps(executed(1, epoch_file(settle(cut(*fleet))))))
-
-    assert abs(size(2_000) - size(20)) < 100

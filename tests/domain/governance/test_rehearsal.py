@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.epochs.emission import EmissionSegment
-from domain.epochs.lanes import settle
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import REWARD_TERMS, RewardTerms
-from domain.epochs.settlement import Cut, NodeCut, Openings, Use
+from domain.epochs.settlement import Cut, NodeCut, Openings, Use, settle
 from domain.governance.rehearsal import RehearsalStops, Summary, plans, rehearse
 from tests.domain.epochs.test_settlement import RULED, deltas, fleets, terms
 from tests.domain.scenes.epochs import POLICY

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from domain.epochs.emission import EmissionSegment
 from domain.epochs.epoch import EpochClosing, EpochOpened, stream_of
-from domain.epochs.lanes import settle
 from domain.epochs.policy import NETWORK, PolicyPublished
-from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, Use
+from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, Use, settle
 from domain.metering.pin import PINS, LanePin, UsagePinned
 from domain.money import token
 from tests.given import Scene

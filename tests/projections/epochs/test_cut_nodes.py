@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from domain.epochs.emission import EmissionSegment
-from domain.epochs.lanes import settle
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import REWARD_TERMS
-from domain.epochs.settlement import Attested, Cut, NodeCut, Openings
+from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, settle
 from domain.gpu_time import GPU_HOUR_US
 from domain.metering.report import Device
 from domain.money import token
