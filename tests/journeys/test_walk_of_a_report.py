@@ -50,10 +50,18 @@ PASSED_ALIKE = {
         "ledger/log/market.py",
         "ledger/log/codec.py",
         "ledger/log/recorder.py",
+        "ledger/log/sharing.py",
+        "ledger/log/append.py",
         "ledger/log/pgbin.py",
         "ledger/books/chart.py",
         "ledger/books/entry.py",
         "ledger/books/postings.py",
+    ),
+    "every lane: the server that holds it, and how far it was seen": (
+        "ledger/log/lane_map.py",
+        "ledger/log/lane_store.py",
+        "ledger/log/lane_logs.py",
+        "ledger/tree/trees.py",
     ),
     "every view: followed and read": (
         "projections/runner.py",
