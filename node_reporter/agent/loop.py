@@ -45,7 +45,7 @@ class Loop:
         self._threads.append(threading.Thread(target=self._watch_faults, daemon=True))
 
     def stop(self) -> None:
-        """Ask the loop to end; safe in a signal handler."""
+        """Ask the loop to end; from any thread."""
         self._stop.set()
 
     def run(self, seconds: float | None = None) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from typing import Any
 from node_reporter.executor import state as executor_state
 from node_reporter.executor.runner import RunnerUnusable
 from node_reporter.machine import config
+from node_reporter.programs.signals import on_end
 from node_reporter.reports.client import HttpTransport
 from node_reporter.terminal import ConfigUnreadable, tell
 
@@ -72,8 +72,7 @@ def run(options: argparse.Namespace) -> int:
 def _asked_to_stop(seconds: int | None) -> threading.Event:
     """SIGTERM, SIGINT, or so many seconds."""
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stop.set())
+    on_end(stop.set)
     if seconds is not None:
         late = threading.Timer(seconds, stop.set)
         late.daemon = True

@@ -12,7 +12,6 @@ import ipaddress
 import json
 import os
 import secrets
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from node_reporter.executor import state as executor_state
 from node_reporter.executor.runner import Limits, Runner, RunnerUnusable
 from node_reporter.executor.state import ExecutorFolder, only_one
 from node_reporter.machine import config
+from node_reporter.programs.signals import on_end
 from node_reporter.reports.client import HttpTransport, Transport, parsed
 from node_reporter.terminal import ConfigUnreadable, printable
 
@@ -206,8 +206,7 @@ def reserved_names(options: argparse.Namespace) -> ReservedNames | None:
 def until_stopped(executor: Executor, every_s: float, seconds: int | None) -> None:
     """Step after step, until SIGTERM, SIGINT or so many seconds."""
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stop.set())
+    on_end(stop.set)
     if seconds is not None:
         late = threading.Timer(seconds, stop.set)
         late.daemon = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,6 +18,7 @@ from node_reporter.gpus.seam import Backend
 from node_reporter.identity import give_to_owner_of
 from node_reporter.machine import config, inventory
 from node_reporter.machine.config import NotJoined, Settings, StateFolder
+from node_reporter.programs.signals import on_end
 from node_reporter.reports import rotation
 from node_reporter.reports.client import HttpTransport
 from node_reporter.reports.neighbours import PORT, Answers, own_addresses
@@ -58,8 +58,7 @@ def run(options: argparse.Namespace, make_backend: MakeBackend) -> int:
             keep_key=folder.keep_node_key,
         )
         loop = Loop(reporter, backend, clock, notifier.beat)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: loop.stop())
+        on_end(loop.stop)
         tell(f"metering {len(reporter.devices)} device(s) as {settings.node_id}")
         note = inventory.driver_note(reporter.devices)
         if note is not None:
