@@ -6,7 +6,6 @@ __all__ = (
     "checkpoint",
     "cut",
     "kept",
-    "lane_move",
     "log_keys",
     "merkle",
     "proof",
