@@ -22,6 +22,7 @@ import psycopg
 from psycopg.pq import ConnStatus, TransactionStatus
 
 from ledger.log.handle import LogBusy
+from ledger.log.sharing import Sharing
 
 LOST, DIED, ASIDE = "lost", "died", "aside"
 GONE_MS_MAX = 10_000
@@ -62,6 +63,7 @@ class Lines:
         self._cut: Cut | None = None
         self._aside: Callable[[], None] | None = None
         self._seen = 0
+        self._appending = threading.local()
 
     @contextmanager
     def cutting(
@@ -110,13 +112,29 @@ class Lines:
         if self._seen < cut.at:
             return None
         if cut.kind == ASIDE:
-            self._step_aside(connection, cut)
+            is_free = connection.pgconn.transaction_status == TransactionStatus.IDLE
+            if is_free and not getattr(self._appending, "here", False):
+                self._step_aside(cut)
             return None
         self._cut, self.struck = None, str(cut)
         if cut.is_after:
             return cut
         self.strike(connection, cut)
         return None
+
+    @contextmanager
+    def appending(self) -> Generator[None, None, None]:
+        """A decision was made and goes to be recorded. The other call comes before it, or not until
+        it has ended: what another one records waits for this.
+        """
+        cut = self._cut
+        if cut is not None and cut.kind == ASIDE and cut.of_appends and not self.dead:
+            self._step_aside(cut)
+        self._appending.here = True
+        try:
+            yield
+        finally:
+            self._appending.here = False
 
     def strike(self, connection: Any, cut: Cut) -> None:
         if cut.kind == DIED:
@@ -127,11 +145,10 @@ class Lines:
         self.settle(backend)
         raise psycopg.OperationalError("the connection was lost")
 
-    def _step_aside(self, connection: Any, cut: Cut) -> None:
-        """Only where nothing is locked by this connection and no loop would wait for itself."""
+    def _step_aside(self, cut: Cut) -> None:
+        """Only where no loop would wait for itself."""
         aside = self._aside
-        is_free = connection.pgconn.transaction_status == TransactionStatus.IDLE
-        if aside is None or not is_free or _in_a_loop() or _at_the_desk():
+        if aside is None or _in_a_loop() or _at_the_desk():
             return
         self._cut = self._aside = None
         self.struck = str(cut)
@@ -183,6 +200,7 @@ def _lines_of(connection: Any, work: Any) -> Lines | None:
 def watched(lines: Lines) -> Generator[None, None, None]:
     """Every statement of this database on any connection of this process passes here first."""
     plain, plain_async = psycopg.Connection.wait, psycopg.AsyncConnection.wait
+    plain_append = Sharing.append
 
     def wait(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
         on = _lines_of(self, gen)
@@ -200,12 +218,18 @@ def watched(lines: Lines) -> Generator[None, None, None]:
             on.strike(self, after)
         return done
 
+    def append(self: Sharing, events: Any, append: Any) -> None:
+        with lines.appending():
+            plain_append(self, events, append)
+
     Lines.here = lines
+    Sharing.append = append  # type: ignore[method-assign]
     psycopg.Connection.wait = wait  # type: ignore[method-assign]
     psycopg.AsyncConnection.wait = wait_async  # type: ignore[method-assign]
     try:
         yield
     finally:
         Lines.here = None
+        Sharing.append = plain_append  # type: ignore[method-assign]
         psycopg.Connection.wait = plain  # type: ignore[method-assign]
         psycopg.AsyncConnection.wait = plain_async  # type: ignore[method-assign]
