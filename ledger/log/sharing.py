@@ -34,6 +34,13 @@ SHARED_FACTS_MAX = 1_000
 STREAMS_MAX = 65_536
 """Streams whose last version is remembered, to know at once what has moved."""
 
+LINE_SECONDS_MAX = 2.0
+"""So long an append stands in line; then it goes to PostgreSQL by itself, which ends the wait for
+the head of the log. One thread that waits for a lost standby or machine stops no other."""
+WRITE_SECONDS_MAX = 20.0
+"""So long an append waits for the transaction that has it; a statement and a connection take less.
+"""
+
 Write = Callable[[Sequence[StoredEvent], Append], None]
 """Makes one append in a transaction of its own, and fills in `append.appended`."""
 
@@ -71,9 +78,9 @@ class _Member:
         self._woken = Lock()
         self._woken.acquire()
 
-    def wait(self) -> None:
-        """Until it is told how it ended, or that it is its turn to write."""
-        self._woken.acquire()
+    def wait(self, seconds: float) -> bool:
+        """Whether it is told within this time how it ended, or that it is its turn to write."""
+        return self._woken.acquire(timeout=seconds)
 
     def lead(self) -> None:
         self.leads = True
@@ -178,15 +185,27 @@ class Sharing:
             raise member.error
 
     def _wait(self, member: _Member) -> None:
+        """Raises InterfaceError when the transaction that has it does not end."""
         try:
-            member.wait()
+            if member.wait(LINE_SECONDS_MAX):
+                return
         except BaseException:  # a thread that is interrupted leaves the line
-            with self._lock:
-                if member in self._waiting:
-                    self._waiting.remove(member)
-                    if member.leads:
-                        self._hand_on()
+            self._leave(member)
             raise
+        if self._leave(member):
+            member.error, member.is_told = _Alone(), True  # PostgreSQL says that the log is busy
+        elif not member.wait(WRITE_SECONDS_MAX):
+            raise InterfaceError("the transaction of this append has not ended")
+
+    def _leave(self, member: _Member) -> bool:
+        """Whether it still stood in line, and does not any more."""
+        with self._lock:
+            if member not in self._waiting:
+                return False
+            self._waiting.remove(member)
+            if member.leads:
+                self._hand_on()
+            return True
 
     def _lead(self) -> None:
         """Write for all that wait; then the first that has come meanwhile does."""
@@ -214,18 +233,23 @@ class Sharing:
 
     def _gather(self, shared: _Shared) -> None:
         """Those that share the next transaction; those that need none any more are told so."""
-        keys, waiting = set[tuple[str, str]](), list(self._waiting)
+        keys, moved, waiting = set[tuple[str, str]](), set[object](), list(self._waiting)
         self._waiting.clear()
         for member in waiting:
             own = {(row.account, row.key) for row, _ in member.rows()}
-            if any(self._latest.get(id_, 0) > read for id_, read in member.versions.items()):
+            ahead = {id_ for id_, at in member.versions.items() if self._latest.get(id_, 0) > at}
+            if ahead:
+                moved |= ahead
                 member.tell(Overtaken("a stream moved"))
             elif not keys.isdisjoint(own):
                 shared.repeats.append(member)
             elif len(shared.members) < MEMBERS_MAX and shared.takes(member):
                 keys |= own
             else:
+                keys |= own
                 self._waiting.append(member)
+        for id_ in moved:  # told once; after a failover only PostgreSQL knows what is there
+            self._latest.pop(id_, None)
 
     def _record(self, shared: _Shared) -> Exception | None:
         """What all of them are told: None when they are recorded."""

@@ -10,10 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import psycopg
 import pytest
-from eventsourcing.persistence import OperationalError
+from eventsourcing.persistence import OperationalError, StoredEvent
 
 from domain.market.reasons import MarketReason
 from domain.money import Asset
@@ -21,6 +22,7 @@ from domain.refusal import Refused
 from domain.stream import Change, World
 from ledger.books.entry import Entry
 from ledger.log import sharing
+from ledger.log.append import Append, Appended
 from ledger.log.handle import Answer, CommandKey, Ledger, Outcome, OutcomeUnknown
 from tests.scenes.linearizability import Operation, linearization
 from tests.scenes.told import NOW_US, Do, deposited, do, key, ledger_on, offer, withdrawn
@@ -214,7 +216,7 @@ def test_a_thread_that_is_interrupted_leaves_the_line_and_the_others_go_on(
 ) -> None:
     wait = sharing._Member.wait
 
-    def interrupted(_: sharing._Member) -> None:
+    def interrupted(_: sharing._Member, _seconds: float) -> None:
         monkeypatch.setattr(sharing._Member, "wait", wait)
         raise KeyboardInterrupt
 
@@ -326,3 +328,29 @@ def test_mixed_commands_of_eight_threads_are_linearizable(database: str, seed: i
         assert order is not None, told
         assert max(_transactions(database)) > 1
         assert ledger.books.faults() == []
+
+
+def test_a_writer_that_does_not_come_back_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a synchronous standby is away: the second goes to PostgreSQL by itself."""
+    monkeypatch.setattr(sharing, "LINE_SECONDS_MAX", 0.1)
+    hangs, goes_on = threading.Event(), threading.Event()
+    written: list[int] = []
+
+    def write(events: Sequence[StoredEvent], append: Append) -> None:
+        if not hangs.is_set():
+            hangs.set()
+            assert goes_on.wait(30)
+        written.append(len(events))
+        append.appended = Appended(True, 1)
+
+    here = sharing.Sharing(write)
+    events = [StoredEvent(uuid4(), 1, "Fact", b"{}")]
+    other = [StoredEvent(uuid4(), 1, "Fact", b"{}")] * 2
+    first = threading.Thread(target=here.append, args=(events, Append()))
+    first.start()
+    assert hangs.wait(30)
+    here.append(other, Append())
+    assert written == [2]
+    goes_on.set()
+    first.join(30)
+    assert written == [2, 1]
