@@ -134,7 +134,8 @@ locks: $(VENV)/.dev  ## write requirements/*.txt anew from pyproject.toml
 	printf 'pip\nsetuptools\n' | $(COMPILE) --allow-unsafe --no-annotate --output-file requirements/venv.txt -; \
 	$(COMPILE) --allow-unsafe --only-build-deps --build-deps-for editable \
 	  --output-file requirements/build.txt pyproject.toml; \
-	for extras in "node" "cli" "cli,audit" "node,server" "node,server,dev"; do \
+	$(COMPILE) --output-file requirements/node.txt tallystick_node/pyproject.toml; \
+	for extras in "cli" "cli,audit" "server" "server,dev"; do \
 	  name=$${extras##*,}; \
 	  $(COMPILE) --unsafe-package tallystick --unsafe-package tallystick-client --unsafe-package tallystick-node --find-links "$$wheels" \
 	    $$(echo "$$extras" | tr ',' '\n' | sed 's/^/--extra /' | tr '\n' ' ') \

@@ -36,7 +36,7 @@ from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
 from ledger.log import market
-from ledger.log.durable import DurableConnection
+from ledger.log.durable import DurableConnection, given_up_in_time
 from ledger.log.handle import Ledger
 from ledger.log.usage import UsageLog
 from ledger.tree.checkpoint import Signer, verifier_of
@@ -134,6 +134,7 @@ class Service:
             if conninfo is None:
                 embedded = stack.enter_context(EmbeddedPostgres(settings.data_dir))
                 conninfo = embedded.uri
+            conninfo = given_up_in_time(conninfo)
             if settings.read_only:
                 options = conninfo_to_dict(conninfo).get("options", "")
                 conninfo = make_conninfo(conninfo, options=f"{options} {READ_ONLY}".lstrip())

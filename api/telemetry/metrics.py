@@ -104,8 +104,7 @@ def forget_the_dead(folder: Path) -> None:
 class Commits(Protocol):
     """What the usage log counts by itself."""
 
-    @property
-    def transactions(self) -> int: ...
+    transactions: int
 
     @property
     def waiting(self) -> int: ...

@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection, Connection, sql
 from psycopg.abc import RV, PQGen
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import Diagnostic
 from psycopg.rows import AsyncRowFactory, Row, RowFactory, tuple_row
 
@@ -33,6 +34,25 @@ _WAIT = b"""
 """
 """A transaction that writes something and so waits like any other, for all that was written before.
 Nobody decodes the message."""
+
+
+ALIVE = {
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+}
+"""Seconds, seconds, times, milliseconds: a machine that is cut off without a word is given up after
+25 seconds. The kernel's own time is two hours, in which every thread that waits would wait on.
+"""
+
+
+def given_up_in_time(conninfo: str) -> str:
+    """The address, its connections given up as `ALIVE` says; what the address says itself stays."""
+    told = conninfo_to_dict(conninfo)
+    return make_conninfo(
+        conninfo, **{name: value for name, value in ALIVE.items() if name not in told}
+    )
 
 
 class NotReplicated(psycopg.OperationalError):

@@ -215,6 +215,7 @@ class Market(Application[UUID]):
         self._fingerprint = domain_fingerprint()
         self._folded = _Folded(FOLDED_MAX)
         self.datastore = MarketDatastore(conninfo, role=role, connections_max=connections_max)
+        self.datastore.when_lost.append(self._folded.clear)
         super().__init__()
 
     def construct_env(self, name: str, env: Mapping[str, str] | None = None) -> Environment:
@@ -447,6 +448,10 @@ class _Folded:
             self._held.move_to_end(held.originator_id)
             while len(self._held) > self.most:
                 self._held.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()
 
 
 Connection = psycopg.Connection[Any]

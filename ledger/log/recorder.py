@@ -32,7 +32,7 @@ from ledger.log import pgbin
 from ledger.log.append import Append, Appended
 from ledger.log.chain import market_leaf
 from ledger.log.durable import DurableConnection, wait_for_standbys
-from ledger.log.sharing import Sharing
+from ledger.log.sharing import Sharing, was_rolled_back
 
 APP_ROLE = "tallystick_app"
 READ_ATTEMPTS_MAX = 10
@@ -119,12 +119,14 @@ class ChainRecorder(PostgresApplicationRecorder):
         self, datastore: PostgresDatastore, *, events_table_name: str = "market_events"
     ) -> None:
         super().__init__(datastore, events_table_name=events_table_name)
+        assert isinstance(datastore, MarketDatastore)
         assert events_table_name == "market_events"
         assert not datastore.enable_db_functions, "that path of the library loses events"
         self.sql_create_statements = []
         # Account numbers are local to the database and never change there.
         self._account_ids: dict[str, int] = {}
         self._sharing = Sharing(self._write)
+        datastore.when_lost += [self._account_ids.clear, self._sharing.forget]
 
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
@@ -156,8 +158,9 @@ class ChainRecorder(PostgresApplicationRecorder):
             with self.datastore.get_connection() as connection, connection.cursor() as cursor:
                 cursor.execute(query, parameters, prepare=True)
                 row = cursor.fetchone()
-        except (OperationalError, InterfaceError):
-            self._account_ids.clear()  # whatever comes back may be another database
+        except (OperationalError, InterfaceError) as error:
+            if not was_rolled_back(error):
+                self.datastore.forget()  # type: ignore[attr-defined]
             raise
         assert row is not None
         if not append.answered and not row["recorded"]:
@@ -252,6 +255,8 @@ class MarketDatastore(PostgresDatastore):
         self.pool.kwargs.update(given)  # the library would drop sslmode and the like
         self.pool.connection_class = DurableConnection
         self.pool._configure = _configure(role, self.after_connect_func())
+        self.when_lost: list[Callable[[], None]] = []
+        """What forgets, once a connection was lost, what this process remembers of the database."""
 
     def rows(self, query: LiteralString, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """Read; a lost connection is tried again for two seconds, for reading twice is harmless."""
@@ -285,8 +290,16 @@ class MarketDatastore(PostgresDatastore):
 
     def forget_lost_connections(self) -> None:
         """Wait a moment, then throw out the connections that do not answer any more."""
+        self.forget()
         time.sleep(RECONNECT_SECONDS)
         self.pool.check()
+
+    def forget(self) -> None:
+        """A connection was lost: what comes back may be an earlier state, of a standby that lacked
+        the last transactions. Where a stream ended there and which numbers accounts had, is asked.
+        """
+        for forget in self.when_lost:
+            forget()
 
 
 def _configure(

@@ -184,6 +184,10 @@ class Sharing:
         elif member.error is not None:
             raise member.error
 
+    def forget(self) -> None:
+        """What moved in a database that may not be the one any more."""
+        self._latest.clear()
+
     def _wait(self, member: _Member) -> None:
         """Raises InterfaceError when the transaction that has it does not end."""
         try:
@@ -243,11 +247,10 @@ class Sharing:
                 member.tell(Overtaken("a stream moved"))
             elif not keys.isdisjoint(own):
                 shared.repeats.append(member)
-            elif len(shared.members) < MEMBERS_MAX and shared.takes(member):
-                keys |= own
             else:
                 keys |= own
-                self._waiting.append(member)
+                if len(shared.members) == MEMBERS_MAX or not shared.takes(member):
+                    self._waiting.append(member)
         for id_ in moved:  # told once; after a failover only PostgreSQL knows what is there
             self._latest.pop(id_, None)
 
@@ -261,12 +264,9 @@ class Sharing:
         try:
             self._write(events, append)
         except PersistenceError as error:
-            if was_rolled_back(error):
-                return error if is_one else _Alone()
-            self._latest.clear()  # whatever comes back may be another database
-            return error
-        except Exception as error:
-            return error if is_one else _Alone()
+            return _Alone() if was_rolled_back(error) and not is_one else error
+        except Exception as error:  # it may have come after the commit
+            return error if is_one else InterfaceError(repr(error))
         assert append.appended is not None
         if not append.appended.recorded:
             return None

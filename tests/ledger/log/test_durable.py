@@ -12,12 +12,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from api.process.leading import leading
 from ledger import migrate
 from ledger.beside import chain_store
-from ledger.log.durable import DurableConnection, NotReplicated
-from ledger.log.handle import OutcomeUnknown
+from ledger.log.durable import DurableConnection, NotReplicated, given_up_in_time
+from ledger.log.handle import LogBusy, OutcomeUnknown
 from ledger.log.usage import Item, Receipt, Status, Unavailable, UsageLog
 from ledger.tree import trees
 from ledger.tree.checkpoint import Signer
@@ -99,6 +100,28 @@ def test_an_append_that_no_standby_has_is_not_answered_and_found_by_the_retry(al
         assert (outcome.position, outcome.replayed) == (position, True)
         assert ledger.books.balance("world:bank") == 5
     until(lambda: alone.standby.ask("SELECT pos FROM market_events_head") == (position,))
+
+
+def test_a_thread_that_waits_for_the_standby_holds_up_no_other(alone: Pair) -> None:
+    """The others are told that the log is busy, as they are by PostgreSQL."""
+    with ledger_on(alone.primary.uri) as ledger, ThreadPoolExecutor(3) as threads:
+
+        def deposit(name: str) -> Any:
+            return ledger.handle(do(deposited(name, 5)), key=None, now_us=NOW_US)
+
+        first = threads.submit(deposit, "waits")
+        until(lambda: alone.primary.ask(CANCEL.replace("pg_cancel_backend(pid)", "*")) == (1,))
+        others = [threads.submit(deposit, f"other-{number}") for number in range(2)]
+        assert [type(each.exception(20)) for each in others] == [LogBusy, LogBusy]
+        assert not first.done()
+        _back(alone)
+        assert first.exception(20) is None
+
+
+def test_a_machine_that_is_cut_off_is_given_up_as_the_address_says_or_after_25_seconds() -> None:
+    told = conninfo_to_dict(given_up_in_time("postgresql://tally@a,b/log?keepalives_idle=60"))
+    assert (told["host"], told["keepalives_idle"]) == ("a,b", "60")
+    assert (told["keepalives_count"], told["tcp_user_timeout"]) == ("3", "15000")
 
 
 def test_a_report_that_no_standby_has_gets_no_receipt_not_as_a_duplicate_either(
