@@ -23,7 +23,8 @@ from api.door.moments import moment, parse_moment
 from api.settings import Settings, SettingsInvalid, load
 from cli import reference as cli_reference
 from cli.index import COMMANDS
-from cli.main import Commands, app, opened
+from cli.main import Commands, app
+from cli.main import opened as opened_anew
 from cli.terminal import (
     EXPECTED,
     amount,
@@ -53,6 +54,7 @@ def commands_of(path: str, found: Any) -> Iterator[tuple[str, Any]]:
         yield from commands_of(f"{path} {name}", below)
 
 
+opened = cache(opened_anew)
 NAMES = [name for name, _ in commands_of("tallystick", TOP)]
 
 

@@ -189,6 +189,10 @@ def region(scene: Scene) -> Scene:
     return scene
 
 
+@pytest.mark.slow(
+    "::test_k_13_one_ingress_carries_one_worker_and_a_hundred",
+    "::test_k_13_a_node_that_stood_idle_is_served_next",
+)
 def test_k_13_a_hundred_workers_behind_three_ingress_nodes_get_their_work_evenly(
     region: Scene,
 ) -> None:

@@ -48,9 +48,22 @@ def founded_market(
     postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Market:
     """Founding takes most of what a scene costs: it is done once."""
-    folder, name = tmp_path_factory.mktemp("market"), f"market_{next(_numbers)}"
+    return _founded(postgres, template, tmp_path_factory.mktemp("market"))
+
+
+@pytest.fixture(scope="session")
+def founded_in_development(
+    postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Market:
+    """What is recorded at a founding says whether it was one for development."""
+    folder = tmp_path_factory.mktemp("market")
+    return _founded(postgres, template, folder, environment="development")
+
+
+def _founded(postgres: Databases, template: str, folder: Path, **settings: Any) -> Market:
+    name = f"market_{next(_numbers)}"
     address = postgres.create_database(name, template=template)
-    with opened(address, folder) as scene:
+    with opened(address, folder, **settings) as scene:
         return Market(postgres, name, folder, scene)
 
 
@@ -71,7 +84,7 @@ def scene(founded_market: Market, tmp_path: Path) -> Generator[Scene, None, None
 
 
 @pytest.fixture
-def in_development(database: str, tmp_path: Path) -> Generator[Scene, None, None]:
+def in_development(founded_in_development: Market, tmp_path: Path) -> Generator[Scene, None, None]:
     """A market where simulated devices join and count, for tests that need one: they say why."""
-    with opened(database, tmp_path, environment="development") as found:
+    with founded_in_development.copied(tmp_path, environment="development") as found:
         yield found

@@ -37,7 +37,18 @@ GONE_AGAIN = b"""
 """
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize(
+    "apart",
+    [
+        False,
+        pytest.param(
+            True,
+            marks=pytest.mark.slow(
+                "::test_books_that_are_not_those_of_the_facts_are_told_without_views"
+            ),
+        ),
+    ],
+)
 def test_books_that_are_not_those_of_the_facts_are_told_without_views(
     database: str, apart: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,8 @@ from domain.epochs.policy import first_policy
 from domain.fleet.device import AccrueCapacity
 from domain.prices.tariff import CLOUDBENDER, UsageFee, publish
 from domain.trust.attribute import message_for
-from tests.scenes.server import NOW_US, Caller, Scene, opened
+from tests.scenes.server import NOW_US, Caller, Scene
+from tests.scenes.serving import Market
 
 DAY_US = 24 * HOUR_US
 
@@ -463,9 +464,9 @@ def test_a_drained_node_is_left_out_until_it_is_activated(scene: Scene) -> None:
 
 
 def test_r_19_a_node_that_has_not_told_its_inventory_for_too_long_is_not_matched(
-    database: str, tmp_path: Path
+    founded_market: Market, tmp_path: Path
 ) -> None:
-    with opened(database, tmp_path, spec_ttl_s=900) as scene:
+    with founded_market.copied(tmp_path, spec_ttl_s=900) as scene:
         scene.clock.advance(901_000_000)  # type: ignore[attr-defined]
         refused = scene.renter.post("/v1/leases", {"job": scene.job()})
         assert refused.json()["code"] == "no_match"

@@ -12,8 +12,9 @@ import pytest
 from api.funds.payment_timer import PaymentsStopped, run_payments
 from domain.duration import DAY_US
 from domain.funds.top_up import BalanceWarned
-from tests.scenes.server import Caller, opened
+from tests.scenes.server import Caller
 from tests.scenes.server import Scene as Market
+from tests.scenes.serving import Market as Founded
 from tests.scenes.stripe_double import NOW_S, SECRET_KEY, WEBHOOK_SECRET, Double, running, signed
 from tests.scenes.work import accrue_now, run
 
@@ -74,11 +75,10 @@ class Paying:
 
 
 @pytest.fixture
-def paying(database: str, tmp_path: Path) -> Generator[Paying, None, None]:
+def paying(founded_in_development: Founded, tmp_path: Path) -> Generator[Paying, None, None]:
     with (
         running() as (double, url),
-        opened(
-            database,
+        founded_in_development.copied(
             tmp_path,
             environment="development",  # the stand-in for Stripe speaks http
             stripe_secret_key=SECRET_KEY,

@@ -18,7 +18,8 @@ from domain.income.invoice import InvoiceIssued, InvoiceLine, period_bounds_us
 from domain.income.tax import TaxParty
 from domain.money import credit
 from ledger.beside.billing_details import Details
-from tests.scenes.server import Caller, Scene, opened
+from tests.scenes.server import Caller, Scene
+from tests.scenes.serving import Market
 from tests.scenes.work import hours_of_work
 
 PERIOD = "2026-11"
@@ -48,11 +49,11 @@ def run_job(scene: Scene) -> int:
 
 
 @pytest.fixture
-def billed(database: str, tmp_path: Path) -> Any:
+def billed(founded_market: Market, tmp_path: Path) -> Any:
     """A market whose operator charges VAT, after a month in which one lease cost 2 credits."""
     billing = tmp_path / "billing.toml"
     billing.write_text(BILLING, encoding="utf-8")
-    with opened(database, tmp_path / "data", billing_file=billing) as scene:
+    with founded_market.copied(tmp_path / "data", billing_file=billing) as scene:
         scene.renter.made(
             f"/v1/accounts/{scene.renter.account_id}/billing-details",
             {"name": "Rendering <b>& Söhne</b>", "address": ["Gasse 1", "Wien"], "country": "DE"},

@@ -16,7 +16,15 @@ from tests.scenes.running_market import OWNER, RENTER
 __all__ = ["paying"]
 
 
-@pytest.mark.parametrize("window_days", [0, 3])
+@pytest.mark.parametrize(
+    "window_days",
+    [
+        pytest.param(
+            0, marks=pytest.mark.slow("::test_a_sixty_day_lease_pays_its_owner_every_day")
+        ),
+        3,
+    ],
+)
 def test_a_sixty_day_lease_pays_its_owner_every_day(paying: Paying, window_days: int) -> None:
     """C-23 and C-24: each posting matures by itself, swept every 24 h, spendable at once."""
     days = 60
