@@ -1,4 +1,4 @@
-"""What tests with real processes share: a free port, a folder in memory, waiting, kill -9."""
+"""What tests with real processes share: a free port, a folder in memory, waiting, ends, kill -9."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 SECONDS_MAX = 60.0
 MEMORY_BYTES_MIN = 8 << 30
@@ -39,6 +41,20 @@ def until(holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
         assert time.monotonic() < ends, "it never came to hold"
         time.sleep(pause)
         pause = min(1.2 * pause, 0.1)
+
+
+WITH_STACKS = (sys.executable, "-X", "faulthandler")
+"""A Python that tells where each of its threads is when it is ended by SIGABRT."""
+
+
+def ended(process: subprocess.Popen[Any], seconds: float = SECONDS_MAX) -> Any:
+    """What it wrote to its pipes until it ended; one that does not end tells where it is."""
+    try:
+        return process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        told = process.communicate(timeout=SECONDS_MAX)
+        raise AssertionError(f"it did not end within {seconds:g} s: {told}") from None
 
 
 def kill_with_children(parent: int) -> None:

@@ -25,7 +25,7 @@ from node_reporter.identity import key_id, load_key, public_key
 from node_reporter.reports.reports import AGENT
 from tests.cli.test_remote import Server
 from tests.cli.test_remote import development_server as server
-from tests.processes import until
+from tests.processes import WITH_STACKS, ended, until
 from tests.scenes.server import Scene
 from tests.scenes.work import hours_of_work
 
@@ -103,14 +103,14 @@ def read(server: Server, path: str) -> dict[str, Any]:
 
 
 def run(state: Path, *more: str, cwd: Path = ROOT) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "node_reporter", "run", "--state", str(state)]
+    command = [*WITH_STACKS, "-m", "node_reporter", "run", "--state", str(state)]
     command += ["--backend", "sim", "--tick", "100", "--interval", "1", *more]
     return subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True)
 
 
 def stop(process: subprocess.Popen[str]) -> str:
     process.send_signal(signal.SIGTERM)
-    return process.communicate(timeout=30)[1]
+    return str(ended(process)[1])
 
 
 def test_a_machine_joins_is_compared_confirmed_admitted_and_reports(
@@ -188,7 +188,7 @@ def test_a_node_whose_key_was_taken_back_keeps_its_spool_and_says_so(
         line = running.stderr.readline()
         assert line, "it ended without a word"
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=30)
+    ended(running)
     assert running.returncode == 0
     assert owner.reports(node_id) == 0
     refused = node("rotate", "--state", tmp_path)

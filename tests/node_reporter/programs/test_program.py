@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -21,7 +20,7 @@ from node_reporter.machine.config import StateFolder, load
 from node_reporter.reports.client import HttpTransport, Unreachable, UrlRefused
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer, serve
-from tests.processes import until
+from tests.processes import WITH_STACKS, ended, until
 
 ROOT = Path(__file__).parents[3]
 Machines = Callable[[int], FakeMachine]
@@ -29,7 +28,7 @@ UUIDS = [f"GPU-{n:08x}-0000-0000-0000-000000000000" for n in range(16)]
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "node_reporter", *arguments]
+    return [*WITH_STACKS, "-m", "node_reporter", *arguments]
 
 
 def running(state: Path, *more: str) -> list[str]:
@@ -142,7 +141,7 @@ def test_simulated_gpus_report_at_once_and_stop_cleanly(tmp_path: Path) -> None:
         second = ran("run", "--state", str(tmp_path), "--backend", "sim")
         until(lambda: len(server.rows()) >= 4)
         node.send_signal(signal.SIGTERM)
-        node.communicate(timeout=20)
+        ended(node)
     assert node.returncode == 0
     assert second.returncode == 1, "two agents on one spool would sign two chains"
     assert server.alerts == []
@@ -180,7 +179,7 @@ def test_faults_of_a_running_machine_end_in_the_right_buckets(
         found.set(gpu__2__energy_mj="1", gpu__2__energy_rate_mw="")
         until(lambda: gaps() > 0)
         node.send_signal(signal.SIGTERM)
-        said = node.communicate(timeout=20)[1].decode()
+        said = ended(node)[1].decode()
     assert node.returncode == 0, said
     assert totals(server, lost)[1] > 0
     assert totals(server, hung)[1] == totals(server, good)[1] == 0
@@ -204,7 +203,7 @@ def test_a_driver_that_goes_away_ends_the_process_with_75_and_nothing_lost(
         )
         until(lambda: server.seq > 0)
         found.set(gpu__0__err__ALL="18")
-        node.communicate(timeout=20)
+        ended(node)
     assert node.returncode == 75
     assert totals(server, UUIDS[0])[2] > 0
 
@@ -265,7 +264,7 @@ def test_eight_gpus_at_one_hertz_fit_into_48_mib(machine: Machines, tmp_path: Pa
             pytest.skip("no /proc here to read the resident memory from")
         resident = re.search(r"VmRSS:\s+(\d+) kB", status.read_text())
         node.send_signal(signal.SIGTERM)
-        node.communicate(timeout=20)
+        ended(node)
     assert resident is not None
     assert int(resident[1]) <= 48 * 1024
 
