@@ -29,7 +29,7 @@ _CREDITS = r"""
                 ELSE 'paid_in_by_parties' END
             WHEN name ~ '^world:(bank|card|burned)$' THEN replace(name, 'world:', 'outside_')
             WHEN starts_with(name, 'payout:') THEN 'payouts_on_their_way'
-            ELSE 'network' END AS kind
+            ELSE 'network' END COLLATE "C" AS kind
         FROM public.account WHERE asset = 'CREDIT') a
     GROUP BY kind ORDER BY kind
 """
