@@ -54,8 +54,8 @@ def _what_waits_is_seen_behind_what_ended(
     browser.sign_in(scene.operator.key)
     path = f"/operate/payouts/{scene.owner.account_id}/{waits['cash_out_id']}"
     with monkeypatch.context() as patched:
-        for page in (operate, payouts):
-            patched.setattr(page, "ROWS_MAX", 1)
+        patched.setattr(operate, "ROWS_MAX", 1)
+        patched.setattr(payouts, "ROWS_MAX", 1)
         for page in ("/operate", "/operate/payouts"):
             assert f'href="{path}"' in browser.get(page).text, page
     scene.owner.made(f"{account}/cash-outs/{waits['cash_out_id']}/cancel")
