@@ -7187,9 +7187,7 @@ class AsyncClient(AsyncCalls):
         order: Literal["asc", "desc"] | None = None,
         since: str | None = None,
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of all accounts. `open`: those that are not finished, or only
-        those that.
-        """
+        """Lists the cash-outs of all accounts."""
         found = await self._call(
             "GET",
             "/v1/cash-outs",

@@ -7143,9 +7143,7 @@ class Client(Calls):
         order: Literal["asc", "desc"] | None = None,
         since: str | None = None,
     ) -> forms.CashOutPage:
-        """Lists the cash-outs of all accounts. `open`: those that are not finished, or only
-        those that.
-        """
+        """Lists the cash-outs of all accounts."""
         found = self._call(
             "GET",
             "/v1/cash-outs",

@@ -426,8 +426,8 @@ def list_cash_outs(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists the cash-outs of all accounts. `open`: those that are not finished, or only those that
-    are.
+    """Lists the cash-outs of all accounts.
+    `open`: those that are not finished, or only those that are.
     """
     return _page(call, call.principal.among(account_id), order, limit, cursor, is_open)
 
