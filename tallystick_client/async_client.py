@@ -7181,6 +7181,7 @@ class AsyncClient(AsyncCalls):
         self,
         *,
         account_id: str | None = None,
+        open: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -7192,6 +7193,7 @@ class AsyncClient(AsyncCalls):
             "/v1/cash-outs",
             query={
                 "account_id": account_id,
+                "open": open,
                 "limit": limit,
                 "cursor": cursor,
                 "order": order,
@@ -7204,6 +7206,7 @@ class AsyncClient(AsyncCalls):
         self,
         *,
         account_id: str | None = None,
+        open: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -7212,7 +7215,12 @@ class AsyncClient(AsyncCalls):
         """Every item of `list_cash_outs` from `cursor` on, `limit` at a time."""
         return items_async(
             lambda at_cursor: self.list_cash_outs(
-                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
+                account_id=account_id,
+                open=open,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )

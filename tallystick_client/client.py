@@ -7137,6 +7137,7 @@ class Client(Calls):
         self,
         *,
         account_id: str | None = None,
+        open: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -7148,6 +7149,7 @@ class Client(Calls):
             "/v1/cash-outs",
             query={
                 "account_id": account_id,
+                "open": open,
                 "limit": limit,
                 "cursor": cursor,
                 "order": order,
@@ -7160,6 +7162,7 @@ class Client(Calls):
         self,
         *,
         account_id: str | None = None,
+        open: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -7168,7 +7171,12 @@ class Client(Calls):
         """Every item of `list_cash_outs` from `cursor` on, `limit` at a time."""
         return items(
             lambda at_cursor: self.list_cash_outs(
-                account_id=account_id, limit=limit, cursor=at_cursor, order=order, since=since
+                account_id=account_id,
+                open=open,
+                limit=limit,
+                cursor=at_cursor,
+                order=order,
+                since=since,
             ),
             cursor,
         )

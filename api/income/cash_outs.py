@@ -422,21 +422,30 @@ def list_cash_outs(
     call: Caller,
     order: InOrder,
     account_id: AccountQuery = None,
+    is_open: OpenQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists the cash-outs of all accounts."""
-    return _page(call, call.principal.among(account_id), order, limit, cursor)
+    """Lists the cash-outs of all accounts.
+    `open`: those that are not finished, or only those that are.
+    """
+    return _page(call, call.principal.among(account_id), order, limit, cursor, is_open)
 
 
 def _page(
-    call: Call, account_id: str | None, order: Order, limit: int, cursor: str | None
+    call: Call,
+    account_id: str | None,
+    order: Order,
+    limit: int,
+    cursor: str | None,
+    is_open: bool | None = None,
 ) -> Response:
     place = call.place(cursor, [0], order)
     with call.read(MONEY_OUT) as view:
         rows = money_out.read_cash_outs(
             view.connection,
             account_id=account_id,
+            is_open=is_open,
             after=place.after[0],
             way=place.way,
             limit=limit + 1,

@@ -38,9 +38,14 @@ _DEVICES = "SELECT device_id FROM proj_fleet.device ORDER BY device_id"
 def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
     """Where every device's time went, up to the last full hour whose reports have had time to come.
     What nobody held while the node took no leases, or signed nothing, is unavailable.
+
+    Once all of an hour is booked, no device is looked at before the next one is due: a device that
+    comes meanwhile counts from a later moment. What was lost with a database is booked then, too.
     """
-    tables.step_all(connection, only=("fleet",))
     to_us = (now_us - PROOF_WAIT_US) // HOUR_US * HOUR_US
+    if service.capacity_to_us == to_us:
+        return 0
+    tables.step_all(connection, only=("fleet",))
     by_node: defaultdict[str, dict[str, DeviceState]] = defaultdict(dict)
     for (device_id,) in connection.execute(_DEVICES).fetchall():
         state = service.ledger.market.state_of(device_stream(device_id))
@@ -67,6 +72,7 @@ def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
         stopped += _book(service, due[first : first + COMMANDS_MAX], now_us)
     if stopped:
         raise CapacityStopped(f"{len(stopped)} devices stop, the first is {stopped[0]}")
+    service.capacity_to_us = to_us
     return len(due)
 
 

@@ -69,7 +69,8 @@ class Service:
     `sealing_key`, `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
     `traces`, `geography` (where addresses are), `processors` (who moves real money), `chain_id`
     (what wallets sign for: the deployment's, else the embedded chain's), `embedded` (the PostgreSQL
-    of the data folder; None: the settings name another).
+    of the data folder; None: the settings name another), `capacity_to_us` (up to when this process
+    saw the time of every device booked).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -109,6 +110,7 @@ class Service:
         self.payout_processor: Processor = self.processors.get("stripe", self.processors["bank"])
         self.fleet = FleetMemory()
         self.embedded: EmbeddedPostgres | None = None
+        self.capacity_to_us = 0
         self.forgetters: list[Callable[[], None]] = []
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()

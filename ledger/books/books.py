@@ -17,7 +17,8 @@ from domain.money import Asset
 CUSTOMERS_CASH = r"^(party:[^:]+:(cash|bid\.cash)|escrow:[^:]+:[0-9]+:cash|grant:[^:]+:fund)$"
 """Accounts of `customers_cash`."""
 BY_ASSET: LiteralString = """
-    SELECT asset, sum(side * units::numeric) AS sum FROM public.account
+    SELECT asset, sum(side * units) AS sum FROM (
+        SELECT asset, side, sum(units) AS units FROM public.account GROUP BY asset, side) a
     GROUP BY asset ORDER BY asset
 """
 """Debits less credits of each asset."""

@@ -64,9 +64,7 @@ class BucketStore:
             self._delete([])
             next(iter(self._objects("check")), None)
         except ImportError as error:
-            raise StoreUnusable(
-                "obstore is not installed: pip install tallystick-node[s3]"
-            ) from error
+            raise StoreUnusable("obstore is missing: install tallystick-node[s3]") from error
         except Exception as error:
             raise StoreUnusable(
                 f"the bucket {self._bucket.bucket} cannot be used: {error}"

@@ -77,6 +77,7 @@ _INDEXES = """
     CREATE INDEX ON own.node (provider_id, position);
     CREATE INDEX ON own.node (region_id, position);
     CREATE INDEX ON own.node (position);
+    CREATE INDEX ON own.node (phase, position) INCLUDE (node_id, quarantined, at_us);
     CREATE INDEX ON own.offer (node_id);
     CREATE INDEX ON own.offer (price_units, position) WHERE withdrawn_at_us IS NULL;
     CREATE INDEX ON own.holding (lease_id);
@@ -544,9 +545,10 @@ def read_nodes(
     """In order of joining; `after` is the last position of the page before. `account_id`: nodes of
     its providers, nodes that it owns a part of, and those of regions that it administers.
     """
+    of_phase = "" if phase is None else "AND n.phase = %(phase)s"  # so that its index is used
     sql = (
         _NODE
-        + """WHERE n.position > %(after)s
+        + f"""WHERE n.position > %(after)s {of_phase}
         AND (%(provider)s::text IS NULL OR n.provider_id = %(provider)s)
         AND (%(region)s::text IS NULL OR n.region_id = %(region)s)
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s
@@ -555,7 +557,6 @@ def read_nodes(
                 WHERE o.node_id = n.node_id AND o.account_id = %(account)s)
             OR EXISTS (SELECT FROM proj_fleet.region_admin a
                 WHERE a.region_id = n.region_id AND a.account_id = %(account)s))
-        AND (%(phase)s::text IS NULL OR n.phase = %(phase)s)
         ORDER BY n.position LIMIT %(limit)s"""
     )
     return read.listed(

@@ -32,7 +32,22 @@ _TABLES = """
         CHECK (leased + stranded + unavailable + mined <= physical),
         PRIMARY KEY (hour_us, node_id, pool_id, model, asset)) WITH (fillfactor = 70);
     COMMENT ON COLUMN own.hour.pool_id IS 'Empty: in no pool';
+    CREATE TABLE own.region_hour (
+        hour_us bigint, region_id text COLLATE "C", pool_id text COLLATE "C",
+        model text COLLATE "C", asset text, physical bigint NOT NULL, leased bigint NOT NULL,
+        stranded bigint NOT NULL, unavailable bigint NOT NULL, mined bigint NOT NULL,
+        PRIMARY KEY (hour_us, region_id, pool_id, model, asset)) WITH (fillfactor = 70);
+    COMMENT ON TABLE own.region_hour IS 'The same without nodes: few rows of many';
 """
+
+_SUMS = ("physical", "leased", "stranded", "unavailable", "mined")
+_SUMMED = ", ".join(f"sum({name})::bigint" for name in _SUMS)
+
+
+def _added(to: str) -> str:
+    """SQL: what a conflicting row adds to the row that is there."""
+    return ", ".join(f"{name} = {to}.{name} + excluded.{name}" for name in _SUMS)
+
 
 _RULES = (
     Rule(
@@ -56,26 +71,28 @@ _RULES = (
         ("device.capacity_accrued.v1",),
         "device_id text, from_us bigint, physical json, leased json, stranded json,"
         " unavailable json, mined json",
-        f"""INSERT INTO own.hour AS h
-        SELECT d.node_id, coalesce(m.pool_id, ''), d.model, from_us - from_us %% {GPU_HOUR_US},
-            physical->>'asset', sum((physical->>'units')::bigint),
-            sum((leased->>'units')::bigint), sum((stranded->>'units')::bigint),
-            sum((unavailable->>'units')::bigint), sum((mined->>'units')::bigint)
-        FROM facts f
-        CROSS JOIN LATERAL (
-            SELECT node_id, model FROM own.device
-            WHERE device_id = f.device_id AND position < f.position
-            ORDER BY position DESC LIMIT 1) d
-        LEFT JOIN LATERAL (
-            SELECT pool_id FROM own.membership
-            WHERE node_id = d.node_id AND from_position < f.position
-            ORDER BY from_position DESC LIMIT 1) m ON true
-        GROUP BY 1, 2, 3, 4, 5
-        ON CONFLICT (hour_us, node_id, pool_id, model, asset) DO UPDATE SET
-            physical = h.physical + excluded.physical, leased = h.leased + excluded.leased,
-            stranded = h.stranded + excluded.stranded,
-            unavailable = h.unavailable + excluded.unavailable,
-            mined = h.mined + excluded.mined""",
+        f""", booked AS (
+            SELECT d.node_id, coalesce(m.pool_id, '') AS pool_id, d.model,
+                from_us - from_us %% {GPU_HOUR_US} AS hour_us, physical->>'asset' AS asset,
+                {", ".join(f"sum(({name}->>'units')::bigint)::bigint AS {name}" for name in _SUMS)}
+            FROM facts f
+            CROSS JOIN LATERAL (
+                SELECT node_id, model FROM own.device
+                WHERE device_id = f.device_id AND position < f.position
+                ORDER BY position DESC LIMIT 1) d
+            LEFT JOIN LATERAL (
+                SELECT pool_id FROM own.membership
+                WHERE node_id = d.node_id AND from_position < f.position
+                ORDER BY from_position DESC LIMIT 1) m ON true
+            GROUP BY 1, 2, 3, 4, 5
+        ), summed AS (
+            INSERT INTO own.region_hour AS r
+            SELECT hour_us, region_id, pool_id, model, asset, {_SUMMED}
+            FROM booked JOIN own.node USING (node_id) GROUP BY 1, 2, 3, 4, 5
+            ON CONFLICT (hour_us, region_id, pool_id, model, asset) DO UPDATE SET {_added("r")}
+        ) INSERT INTO own.hour AS h
+        SELECT node_id, pool_id, model, hour_us, asset, {", ".join(_SUMS)} FROM booked
+        ON CONFLICT (hour_us, node_id, pool_id, model, asset) DO UPDATE SET {_added("h")}""",
     ),
 )
 
@@ -115,6 +132,11 @@ class Utilisation:
 START: tuple[int | str, ...] = (-1, "", "", "", "", "")
 
 
+_OF_ACCOUNT = """AND node_id IN (
+                SELECT n.node_id FROM proj_fleet.node n JOIN proj_fleet.provider p
+                USING (provider_id) WHERE p.account_id = %(account)s)"""
+
+
 def read_utilisation(
     connection: Connection,
     *,
@@ -132,18 +154,18 @@ def read_utilisation(
     """
     bucket = next((one for one in by if one in BUCKETS), None)
     told = [f"{_COLUMNS[name]}" if name in by else "NULL::text" for name in NAMES]
+    is_by_node = "node" in by or account_id is not None
+    kept = "hour JOIN proj_utilisation.node USING (node_id)" if is_by_node else "region_hour"
     hour = "NULL::bigint" if bucket is None else f"hour_us - hour_us %% {BUCKETS[bucket]}"
     sql = f"""SELECT * FROM (
         SELECT {hour} AS bucket_us, {told[0]} AS pool, {told[1]} AS region, {told[2]} AS model,
             {told[3]} AS node, asset, sum(physical)::bigint AS physical,
             sum(leased)::bigint AS leased, sum(stranded)::bigint AS stranded,
             sum(unavailable)::bigint AS unavailable, sum(mined)::bigint AS mined
-        FROM proj_utilisation.hour JOIN proj_utilisation.node USING (node_id)
+        FROM proj_utilisation.{kept}
         WHERE hour_us >= %(from)s AND hour_us < %(to)s
             AND (%(pool)s::text IS NULL OR pool_id = %(pool)s)
-            AND (%(account)s::text IS NULL OR node_id IN (
-                SELECT n.node_id FROM proj_fleet.node n JOIN proj_fleet.provider p
-                USING (provider_id) WHERE p.account_id = %(account)s))
+            {"" if account_id is None else _OF_ACCOUNT}
         GROUP BY 1, 2, 3, 4, 5, 6) g
         WHERE (coalesce(bucket_us, 0), coalesce(pool, '') COLLATE "C", coalesce(region, '')
             COLLATE "C", coalesce(model, '') COLLATE "C", coalesce(node, '') COLLATE "C",

@@ -420,16 +420,24 @@ class Difference:
 _CASH_OUT = "SELECT * FROM proj_money_out.cash_out"
 
 
+_OPEN = "state IN ('requested', 'started', 'sent')"
+"""SQL: a cash-out that is not finished, in the words of the index of those."""
+
+
 def read_cash_outs(
     connection: Connection,
     *,
     account_id: str | None = None,
+    is_open: bool | None = None,
     after: int = 0,
     way: Way = OLDEST,
     limit: int = 50,
 ) -> list[CashOut]:
-    """Cash-outs in the order in which they were requested."""
-    sql = f"""{_CASH_OUT} WHERE position > %(after)s
+    """Cash-outs in the order in which they were requested; `is_open`: those that are not finished,
+    or only those that are.
+    """
+    of_state = {None: "", True: f"AND {_OPEN}", False: f"AND NOT {_OPEN}"}[is_open]
+    sql = f"""{_CASH_OUT} WHERE position > %(after)s {of_state}
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY position LIMIT %(limit)s"""
     return read.listed(connection, CashOut, sql, way, account=account_id, after=after, limit=limit)
@@ -444,7 +452,7 @@ def read_open(
     connection: Connection, *, states: Sequence[str], after: int = 0, limit: int = 1_000
 ) -> list[CashOut]:
     """Unfinished cash-outs in these of OPEN_STATES, oldest first."""
-    sql = f"""{_CASH_OUT} WHERE state IN ('requested', 'started', 'sent')
+    sql = f"""{_CASH_OUT} WHERE {_OPEN}
         AND state = ANY(%(states)s) AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
     return read.many(connection, CashOut, sql, states=list(states), after=after, limit=limit)
 

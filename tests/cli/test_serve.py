@@ -142,6 +142,13 @@ def is_healthy(url: str, *, trusting: ssl.SSLContext | None = None) -> bool:
         return bool(answer.status == 200)
 
 
+def page(url: str) -> str:
+    """What a browser is shown first."""
+    asked = urllib.request.Request(url, headers={"Accept": "text/html"})
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
 def health_checks(url: str) -> float:
     """How many `/metrics` tells."""
     with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
@@ -212,6 +219,7 @@ def test_workers_serve_and_all_of_them_end_on_sigterm(tmp_path: Path, database: 
         # Whichever worker is asked, its numbers are those of both.
         until(lambda: health_checks(url) == 40)
         assert {health_checks(url) for _ in range(8)} == {40}
+        assert all("<h1" in page(url) for _ in range(8)), "users A12: there was no console"
         code, said = server.stop()
     assert code == 0, said
     assert "Traceback" not in said

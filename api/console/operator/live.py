@@ -34,7 +34,7 @@ async def show(visit: Visit) -> Response:
     """`/operate/live`"""
     if _open >= STREAMS_MAX:
         raise refused("busy", "too many pages are watched live; load this page again later")
-    await visit.read("/v1/alerts")
+    await visit.read("/v1/timers")  # a server that cannot answer says so with a status
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_told(visit), headers=headers, media_type="text/event-stream")
 
@@ -51,6 +51,7 @@ async def _told(visit: Visit) -> AsyncGenerator[bytes, None]:
     try:
         yield b"retry: 5000\n\n"
         while True:
+            await asyncio.sleep(EVERY_SECONDS)  # the page itself is that new
             if time.monotonic() - asked >= SESSION_EVERY_SECONDS:
                 asked = time.monotonic()
                 if not await run_in_threadpool(sessions.alive, visit.service, [session]):
@@ -61,7 +62,6 @@ async def _told(visit: Visit) -> AsyncGenerator[bytes, None]:
                 said = time.monotonic()
                 yield event or b": still here\n\n"
             before = values
-            await asyncio.sleep(EVERY_SECONDS)
     except (Refused, psycopg.OperationalError):  # the database is away: the browser asks again
         return
     finally:

@@ -88,7 +88,7 @@ async def _waiting(visit: Visit) -> list[Told]:
     """Everything that a person has to look at: what, since when, and where."""
     nodes = await visit.read("/v1/nodes", phase="confirmed", limit=ROWS_MAX)
     asked = await visit.read("/v1/admissions", order="desc", limit=ROWS_MAX)
-    cash_outs = await visit.read("/v1/cash-outs", order="desc", limit=ROWS_MAX)
+    cash_outs = await visit.read("/v1/cash-outs", open=True, order="desc", limit=ROWS_MAX)
     roots = await visit.read("/v1/payouts", order="desc", limit=ROWS_MAX)
     return [
         *(
@@ -114,7 +114,6 @@ async def _waiting(visit: Visit) -> list[Told]:
                 one["amount"],
             )
             for one in cash_outs["data"]
-            if one["state"] in ("requested", "started", "sent")
         ),
         *(
             _row(

@@ -8,21 +8,20 @@ from api.console.visits.reading import Told, refused
 from api.console.visits.visit import Visit
 
 ROWS_MAX = 200
-OPEN = ("requested", "started", "sent")
 
 
 async def show(visit: Visit) -> Response:
     """`/operate/payouts`"""
-    cash_outs = await visit.read("/v1/cash-outs", order="desc", limit=ROWS_MAX)
+    waiting = await visit.read("/v1/cash-outs", open=True, order="desc", limit=ROWS_MAX)
+    ended = await visit.read("/v1/cash-outs", open=False, order="desc", limit=ROWS_MAX)
     roots = await visit.read("/v1/payouts", order="desc", limit=ROWS_MAX)
     fixes = await visit.read("/v1/reward-corrections", order="desc", limit=ROWS_MAX)
     breakers = await visit.read("/v1/breakers")
     governors = await visit.read("/v1/governors")
     return visit.show(
         "operator/payouts.html",
-        waiting=[one for one in cash_outs["data"] if one["state"] in OPEN],
-        ended=[one for one in cash_outs["data"] if one["state"] not in OPEN],
-        cash_outs=cash_outs,
+        waiting=waiting,
+        ended=ended,
         roots=roots,
         fixes=fixes,
         breakers=breakers["breakers"],

@@ -14,6 +14,7 @@ import pytest
 from api.console.everybody import sign_in
 from api.door.limits import Buckets
 from api.main import create_app
+from api.process.service import Service
 from domain.parties.account import WALLET_DELAY_US
 from ledger.beside.console_sessions import IDLE_US, LIFE_US, MEMBER_MAX
 from tests.in_process import InProcess
@@ -147,6 +148,23 @@ def test_one_lists_and_ends_ones_own_sessions_and_nobody_elses(
         Browser(app).sign_in(shared.renter.key)
     ours = [row for row in rows(shared) if shared.renter.account_id in row]
     assert len(ours) == MEMBER_MAX
+
+
+def test_any_worker_takes_the_cookie_and_the_form_that_another_one_made(
+    shared: Scene, browser: Browser
+) -> None:
+    """users A12: with two workers there was no console. What a worker has made lies in no memory of
+    it: a second one is opened on the same folder and database.
+    """
+    service = shared.service
+    with Service.open(service.settings, clock=service.clock) as same:
+        browser.sign_in(shared.renter.key)
+        other = Browser(create_app(same, with_console=True))
+        other.http.cookies.update(browser.http.cookies)
+        for page in ("/bills/2026-11", "/leases", "/sessions"):
+            assert other.get(page).status_code == 200, page
+        assert other.send("/sign-out", browser.marks("/")).headers["location"] == "/sign-in"
+        assert browser.get("/sessions").status_code == 303, "it ended for both"
 
 
 def test_s_m11_a_form_acts_only_when_a_page_of_ours_sent_it(

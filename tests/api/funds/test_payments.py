@@ -470,6 +470,7 @@ def test_without_a_card_processor_there_is_the_bank(shared: Market) -> None:
     path = f"/v1/accounts/{shared.renter.account_id}/payments"
     card = shared.renter.post(path, {"method": "card", "amount": amount(25)})
     assert (card.status_code, card.json()["code"]) == (422, "payment_method_unavailable")
+    assert "--method bank" in card.json()["detail"], "users B3"
     assert shared.renter.made(path, {"method": "bank", "amount": amount(25)})["instructions"]
 
 

@@ -58,6 +58,7 @@ def test_an_owner_asks_for_cash_and_the_operator_says_it_was_paid(scene: Scene) 
     path = swept(scene)
     refused = scene.owner.post(f"{path}/cash-outs")
     assert (refused.status_code, refused.json()["code"]) == (422, "payment_mode")
+    assert "`tallystick cash-out mode" in refused.json()["detail"], "users B12"
     mode = {"mode": "credits", "destination": "acct_owner_bank"}
     assert scene.owner.made(f"{path}/payment-mode", mode)["destination"] == "acct_owner_bank"
     told = scene.owner.read(f"{path}/payment-mode")
@@ -73,11 +74,17 @@ def test_an_owner_asks_for_cash_and_the_operator_says_it_was_paid(scene: Scene) 
     run(scene, "cash_out", "payout_match")
     sent = scene.owner.read(one)
     assert sent["state"] == "sent"
+    assert [one["state"] for one in scene.operator.read("/v1/cash-outs", open=True)["data"]] == [
+        "sent"
+    ]
+    assert scene.operator.read("/v1/cash-outs", open=False)["data"] == []
     assert "0.87 USD to acct_owner_bank" in sent["instructions"]
     assert scene.owner.post(f"{one}/paid").status_code == 403
     assert scene.operator.made(f"{one}/paid")["state"] == "paid"
     (listed,) = scene.operator.read("/v1/cash-outs")["data"]
     assert listed["state"] == "paid"
+    assert scene.operator.read("/v1/cash-outs", open=False)["data"] == [listed]
+    assert scene.operator.read("/v1/cash-outs", open=True)["data"] == []
     told = scene.owner.read(f"{path}/maturity")
     assert (told["earned"], told["swept"]) == (credits_(EARNED - CENTS), credits_(EARNED))
     scene.owner.made(f"{path}/forgo-dust")

@@ -67,6 +67,27 @@ def test_every_grouping_adds_up_to_what_was_booked(connection: psycopg.Connectio
             assert [row.key for row in rows] == sorted(row.key for row in rows)
 
 
+def test_sums_that_are_kept_without_nodes_are_those_of_the_nodes(
+    connection: psycopg.Connection[Any],
+) -> None:
+    """What is grouped by no node is read from other rows than what is."""
+    names = ("pool", "region", "model")
+    for bucket in ((), ("hour",), ("day",)):
+        for by in chain.from_iterable(combinations(names, n) for n in range(4)):
+            kept = utilisation.read_utilisation(connection, by=(*bucket, *by), limit=500, **SPAN)
+            each = utilisation.read_utilisation(
+                connection, by=(*bucket, *by, "node"), limit=500, **SPAN
+            )
+            added: dict[tuple[Any, ...], list[Utilisation]] = {}
+            for row in each:
+                group = (row.bucket_us, *(getattr(row, name) for name in names), row.asset)
+                added.setdefault(group, []).append(row)
+            assert len(kept) == len(added)
+            for row in kept:
+                group = (row.bucket_us, *(getattr(row, name) for name in names), row.asset)
+                assert _sums([row]) == _sums(added[group]), (bucket, by)
+
+
 def test_hours_count_for_the_pool_the_node_was_in(connection: psycopg.Connection[Any]) -> None:
     rows = utilisation.read_utilisation(connection, by=("pool", "node"), limit=500, **SPAN)
     assert {row.node for row in rows if row.pool == "pool_1"} == {SIZE.node(0)}
