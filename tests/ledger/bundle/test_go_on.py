@@ -177,6 +177,9 @@ def rewritten(name: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[b
 
 CHANGES: dict[str, Callable[[str], Callable[[bytes], bytes]]] = {
     "a flipped bit": lambda _: damaged,
+    "a digit that nothing else would show": lambda _: (
+        lambda content: content.replace(b'"counted":0', b'"counted":7')
+    ),
     "half of it": lambda _: lambda content: content[: len(content) // 2],
     "nothing": lambda _: lambda _content: b"",
     "another chain": lambda name: rewritten(name, lambda told: told.update(head="00" * 32)),
@@ -211,6 +214,8 @@ def test_a_mark_under_the_name_of_another_lane_is_not_believed(
     one, other = sorted(kept.path.iterdir())[:2]
     lost = json.loads(other.read_bytes().partition(b"\n")[2])["position"]
     shutil.copy(one, other)
+    assert kept.get(one.name.removesuffix(".mark")) is not None
+    assert kept.get(other.name.removesuffix(".mark")) is None
     found = verify_bundle(original, marks=kept)
     assert replace(found, walked_before=0) == plain
     assert found.walked_before == REPORTS - lost
