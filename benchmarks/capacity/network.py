@@ -86,7 +86,12 @@ SIZES = {
     Size.SHORT: Numbers((1_000, 10_000), f"processes:{usable()}"),
     Size.TINY: Numbers((640,), "serial"),
 }
-GOLDEN: dict[int, str] = {640: "0x70ae561a7024459d169e636cf4a537767bd714fd3cac965f269b3d1afbf5e3ce"}
+GOLDEN: dict[int, str] = {
+    640: "0x70ae561a7024459d169e636cf4a537767bd714fd3cac965f269b3d1afbf5e3ce",
+    10_000: "0xd9b21f3c27a2730cca6dda7df5d58e46d344328797250dbf6ef1af5bc426057f",
+    100_000: "0x3beab99a89fd965c9330cf8ea2b78416825348c37cd9ee936d6c85895b99a3eb",
+    1_000_000: "0x8172d63754d6b4d4214d055416610da98cabcd1001b561edb8099af18bde58bd",
+}
 """The last root by nodes: on every machine, by every executor."""
 
 

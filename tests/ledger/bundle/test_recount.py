@@ -236,7 +236,7 @@ def test_a_count_that_goes_on_after_any_report_comes_to_the_same(facts: Facts) -
     told = [stored(at, one) for at, one in enumerate(REPORTS, start=1)]
 
     def counted(lane: LaneRecount, first: int, last: int) -> list[tuple[int, str]]:
-        found = []
+        found: list[tuple[int, str]] = []
         for at, one in enumerate(told[first:last], start=first + 1):
             found += lane.report(at, NODE, one.signed, 0, one.recorded_us)
         return found
