@@ -170,7 +170,7 @@ def page(told: dict[str, Any], network: dict[str, Any]) -> str:
 def _settled(told: dict[str, Any]) -> dict[str, Any]:
     """What the page says of a network's epochs."""
     networks, machine = told["networks"], told["machine"]
-    first, before, last = networks[0], *networks[-2:]
+    first, before, last = networks[0], networks[-2], networks[-1]
     rows = {name: [of(one) for one in networks] for name, of in _NETWORK.items()}
     loads = " | ".join("{} to {}".format(*one["load_average"]) for one in networks)
     kind, _, count = last["executor"].partition(":")
