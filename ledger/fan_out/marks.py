@@ -7,8 +7,8 @@ of the code that reads it (`ledger/fan_out/fingerprint.py`). So after another in
 the mark is not found. It appears by rename: a half-written one is not there, and one that a crash,
 a disk or a copy has changed is as if it were not there.
 
-A checksum is no signature. Who may write into the folder can write a mark that is believed, as such
-a user could change the program: so the folder is its owner's alone, or refused.
+A checksum is no signature. A user who may write into the folder can write a mark that is believed,
+and could as well change the program: so the folder is its owner's alone, or refused.
 """
 
 from __future__ import annotations
