@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.checking import line_proof
-from cli.checking.executors import ExecutorOption, chosen, report_files
+from cli.checking.executors import ExecutorOption, GoOnOption, chosen, marks_in, report_files
 from cli.checking.log_key import verifier_key_of
 from cli.remote import ApiKey, Remote, Url, reads
 from cli.settings import ConfigFile, DataDir, opened
@@ -112,6 +112,7 @@ def verify(
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="KEY|FILE|URL", help=KEY_HELP)] = None,
     executor: ExecutorOption = None,
+    go_on: GoOnOption = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
@@ -127,7 +128,7 @@ def verify(
         return
     path = Path(what)
     if path.is_dir():
-        report = _verified(path, root, key, executor)
+        report = _verified(path, root, key, executor, go_on)
         tell(_told(report), str(report).split("\n"), as_json=as_json)
         if not report.ok:
             raise typer.Exit(EXIT_NO)
@@ -142,12 +143,13 @@ def verify(
 
 
 def _verified(
-    bundle: Path, root: Path | None, key: str | None, executor: str | None
+    bundle: Path, root: Path | None, key: str | None, executor: str | None, go_on: Path | None
 ) -> VerifyReport:
     from ledger.bundle.verify import verify_bundle
 
+    marks, signer = marks_in(go_on), _wallet_signer()
     with chosen(executor, report_files(bundle)) as work, progress() as step:
-        return verify_bundle(bundle, root, key, _wallet_signer(), executor=work, step=step)
+        return verify_bundle(bundle, root, key, signer, executor=work, step=step, marks=marks)
 
 
 @app.command(epilog="Example: tallystick audit replay bundle --root checkpoint.txt")
@@ -158,6 +160,7 @@ def replay(
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="KEY|FILE|URL", help=KEY_HELP)] = None,
     executor: ExecutorOption = None,
+    go_on: GoOnOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Verify an export, then settle its epochs again and build their payout roots again.
@@ -171,12 +174,14 @@ def replay(
     if not directory.is_dir():
         raise InputUnusable(f"{directory} is not there: give the folder of an export")
     key = None if key is None else verifier_key_of(key)
+    marks = marks_in(go_on)
     with chosen(executor, report_files(directory)) as work, progress() as step:
-        found = replay_bundle(directory, root, key, executor=work, step=step)
+        found = replay_bundle(directory, root, key, executor=work, step=step, marks=marks)
     told: dict[str, Any] = {
         "replayed": found.ok,
         "verified": found.verified.ok,
         "facts": found.verified.facts,
+        "reports_walked_before": found.verified.walked_before,
         "epochs": found.epochs,
         "payout_roots": found.roots,
         "accounts": found.accounts,
@@ -291,6 +296,7 @@ def _told(report: VerifyReport) -> dict[str, Any]:
         "verified": report.ok,
         "facts": report.facts,
         "reports": report.reports,
+        "reports_walked_before": report.walked_before,
         "nodes": report.nodes,
         "pins": report.pins,
         "resource_charges": report.charges,

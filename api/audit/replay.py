@@ -29,6 +29,7 @@ from ledger.bundle.root_replay import TREASURY_ADDRESS, RootDue, RootReplay
 from ledger.bundle.shape import MANIFEST_FILE, epoch_of, log_file, result_root
 from ledger.bundle.verify import Step, VerifyReport, not_told, verify_bundle
 from ledger.fan_out.executor import SERIAL, Executor
+from ledger.fan_out.marks import Marks
 from ledger.log.codec import NotStorable, decode
 
 PROBLEMS_MAX = 20
@@ -62,12 +63,14 @@ def replay_bundle(
     *,
     executor: Executor = SERIAL,
     step: Step = not_told,
+    marks: Marks | None = None,
 ) -> ReplayReport:
-    """Verify a bundle and execute it again; `executor` walks its lanes and settles its epochs, and
-    `step` counts the lanes. Never raises for what a bundle contains. Raises WorkLost.
+    """Verify a bundle and execute it again; `executor` walks its lanes and settles its epochs,
+    `step` counts the lanes, and `marks` is for them (`verify_bundle`). Never raises for what a
+    bundle contains. Raises WorkLost.
     """
     directory = directory.absolute()  # an executor may work elsewhere
-    verified = verify_bundle(directory, root, key, executor=executor, step=step)
+    verified = verify_bundle(directory, root, key, executor=executor, step=step, marks=marks)
     if not verified.ok:
         return ReplayReport(verified, (), 0, 0, 0, None)
     work = _Replay(directory, executor)

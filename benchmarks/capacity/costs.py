@@ -213,7 +213,7 @@ def main() -> None:
         from benchmarks.capacity import page
 
         RESULTS.write_text(text, encoding="utf-8")
-        page.write(told)
+        page.write()
 
 
 if __name__ == "__main__":

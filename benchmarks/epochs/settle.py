@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 import eth_abi.abi as eth_abi
 import numpy as np
 import sha3
+from numpy.typing import NDArray
 
 from api.process.collecting import collecting_later
 from benchmarks.epochs.lane_totals import (
@@ -120,8 +121,12 @@ def policy() -> PolicyPublished:
 
 def drawn(seed: int, count: int, below: int) -> Column:
     """Numbers below a bound, the same on every machine: splitmix64 of a counter."""
-    state = np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed << 32)
-    state *= np.uint64(0x9E3779B97F4A7C15)
+    return mixed(np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed << 32), below)
+
+
+def mixed(counters: NDArray[np.uint64], below: int) -> Column:
+    """The number below a bound that each counter has."""
+    state = counters * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((state ^ (state >> np.uint64(31))) % np.uint64(below)).astype(np.int64)

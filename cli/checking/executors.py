@@ -1,4 +1,4 @@
-"""Where an audit does its work: the option `--executor`, and what is taken without it."""
+"""Where an audit does its work, and where it says how far it is: `--executor` and `--go-on`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cli.terminal import InputUnusable
 
 if TYPE_CHECKING:
     from ledger.fan_out.executor import Executor
+    from ledger.fan_out.marks import Marks
 
 BYTES_APART = 20_000_000
 """Of usage reports, or of epoch files: with less, starting processes takes longer than the work."""
@@ -25,6 +26,25 @@ ExecutorOption = Annotated[
         help="What shares the work out; without it every processor, where it is worth starting.",
     ),
 ]
+
+GoOnOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--go-on",
+        metavar="FOLDER",
+        help="Keep here how far the lanes are, and go on from there: after a stop, say it again.",
+    ),
+]
+
+
+def marks_in(folder: Path | None) -> Marks | None:
+    """Raises InputUnusable: others may write there, or it is a folder of something else."""
+    from ledger.fan_out.marks import FolderRefused, opened
+
+    try:
+        return None if folder is None else opened(folder)
+    except FolderRefused as refused:
+        raise InputUnusable(str(refused)) from None
 
 
 @contextmanager

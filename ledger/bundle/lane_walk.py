@@ -8,14 +8,22 @@
 A node reports into one lane for ever, so lanes have nothing to tell each other: they are walked in
 any order and anywhere that sees the files (`ledger/fan_out/executor.py`). What the facts say of a
 lane goes in, what was found comes out.
+
+With marks (`ledger/fan_out/marks.py`) a walk that ended in the middle goes on behind the last file
+that it has walked whole. What a mark says is held against the log: the next row continues its
+chain, and size, chain and root are those of the next pin, so no mark changes what is found of
+these. That the rows before it were signed, and their charges right, is believed. No problem is:
+where one shows after a mark, the lane is walked from its first row.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from nacl.signing import VerifyKey
 
@@ -23,6 +31,8 @@ from domain.metering.report import NAME, genesis, lane_of, pae
 from domain.nesting import read_json
 from ledger.bundle import parquet
 from ledger.bundle.recount import LaneRecount
+from ledger.fan_out.fingerprint import auditing_code
+from ledger.fan_out.marks import Marks
 from ledger.log import report_form
 from ledger.log.chain import genesis_usage, split_body, usage_leaf
 from ledger.tree.checkpoint import is_signed
@@ -47,16 +57,22 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """A file of a log: its path in the bundle, its first position, its rows as promised."""
+    """A file of a log: its path in the bundle, its first position, its rows as promised, and its
+    SHA-256 as it lies there.
+    """
 
     path: str
     first: int
     rows: object
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTask:
-    """What the facts say of a lane. `pins`: (position of the fact, its record), in order."""
+    """What the facts say of a lane. `pins`: (position of the fact, its record), in order.
+    `facts`: the end of the chain of all facts, which decide keys, pins and recount. `marks`: where
+    the walk says how far it is.
+    """
 
     directory: Path
     lane: int
@@ -64,14 +80,24 @@ class LaneTask:
     keys: dict[tuple[str, str], bytes]  # public keys by node and key id
     pins: tuple[tuple[int, LaneRecord], ...]
     recount: LaneRecount
+    facts: bytes = b""
+    marks: Marks | None = None
 
     def __str__(self) -> str:
         return f"lane {self.lane} of {self.directory}"
 
+    def mark(self) -> str:
+        """The name of its mark: everything that decides how the lane is walked, the code too."""
+        files = [[one.path, one.first, one.rows, one.sha256] for one in self.files]
+        told = json.dumps([auditing_code(), self.facts.hex(), self.lane, files])
+        return sha256(told.encode()).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class LaneFound:
-    """What its walk came to; the problems in the order in which they showed."""
+    """What its walk came to; the problems in the order in which they showed. `walked_before`: how
+    many of the reports an earlier run has walked.
+    """
 
     lane: int
     reports: int
@@ -81,12 +107,17 @@ class LaneFound:
     problems: tuple[Problem, ...]
     charges: int
     charges_unread: int
+    walked_before: int = 0
 
 
 def walk_lane(task: LaneTask) -> LaneFound:
     """Walk one lane to its end, or to the first row that is wrong."""
-    work = _LaneWalk(task)
+    work = _gone_on(task) or _LaneWalk(task)
+    before = work.walk.position
     work.run()
+    if before and work.problems:
+        work, before = _LaneWalk(task), 0
+        work.run()
     return LaneFound(
         task.lane,
         work.walk.position,
@@ -94,9 +125,23 @@ def walk_lane(task: LaneTask) -> LaneFound:
         work.walk.head,
         work.walk.tree.root(),
         tuple(work.problems),
-        task.recount.counted,
-        task.recount.unread,
+        work.recount.counted,
+        work.recount.unread,
+        before,
     )
+
+
+def _gone_on(task: LaneTask) -> _LaneWalk | None:
+    """The walk as its mark says; None where there is none to go on from."""
+    told = None if task.marks is None else task.marks.get(task.mark())
+    if told is None:
+        return None
+    work = _LaneWalk(task)
+    try:
+        work.go_on(told)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return work
 
 
 @dataclass(slots=True)
@@ -113,26 +158,32 @@ class _LaneWalk:
     walk: Walk = field(init=False)
     problems: list[Problem] = field(default_factory=list)
     nodes: dict[str, _Node] = field(default_factory=dict)
+    recount: LaneRecount = field(init=False)
+    files: int = 0  # so many are walked
     _keys: dict[tuple[str, str], VerifyKey] = field(default_factory=dict)
     _here: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.walk = Walk(genesis_usage(self.task.lane))
+        self.recount = self.task.recount.anew()
 
     def run(self) -> None:
         task, where = self.task, f"usage/{self.task.lane}"
         pins = self._pins()
         try:
             self._check_pinned(pins)
-            for row in self._rows():
-                self._take(row)
-                if self.walk.position in pins:
-                    self._check_pinned(pins)
+            for file in task.files[self.files :]:
+                for row in rows_of(task.directory, file, parquet.USAGE, self.problems):
+                    self._take(row)
+                    if self.walk.position in pins:
+                        self._check_pinned(pins)
+                self.files += 1
+                self._mark(file)
         except RowWrong as wrong:
             self.problems.append(Problem(where, wrong.position, wrong.what))
             return
         size = self.walk.position
-        self._market(task.recount.end(size))
+        self._market(self.recount.end(size))
         due = task.pins[-1][1].size if task.pins else 0
         if size < due:
             self.problems.append(Problem(where, size + 1, f"missing: {due} reports are pinned"))
@@ -159,9 +210,42 @@ class _LaneWalk:
     def _market(self, told: Iterator[tuple[int, str]]) -> None:
         self.problems += [Problem("market", position, what) for position, what in told]
 
-    def _rows(self) -> Iterator[parquet.Row]:
-        for file in self.task.files:
-            yield from rows_of(self.task.directory, file, parquet.USAGE, self.problems)
+    # --- how far it is ------------------------------------------------------------------------
+
+    def _mark(self, file: RowFile) -> None:
+        """After a file, if it is still the one that was hashed; none of a lane with a problem."""
+        marks = self.task.marks
+        if marks is None or self.problems:
+            return
+        if parquet.sha256_of(self.task.directory / file.path) != file.sha256:
+            return
+        marks.put(self.task.mark(), self._told())
+
+    def _told(self) -> Any:
+        walk = self.walk
+        return {
+            "files": self.files,
+            "position": walk.position,
+            "head": walk.head.hex(),
+            "peaks": [peak.hex() for peak in walk.tree.peaks],
+            "nodes": {name: [node.seq, node.prev.hex()] for name, node in self.nodes.items()},
+            "recount": self.recount.told(),
+        }
+
+    def go_on(self, told: Any) -> None:
+        """From the beginning to where a mark says. Raises what a mark of another form raises."""
+        walk = self.walk
+        self.files, walk.position = int(told["files"]), int(told["position"])
+        walk.head = bytes.fromhex(told["head"])
+        walk.tree.size = walk.position
+        walk.tree.peaks = [bytes.fromhex(peak) for peak in told["peaks"]]
+        if len(walk.tree.peaks) != walk.position.bit_count():
+            raise ValueError("not the peaks of a tree of this size")
+        for node_id, (seq, prev) in told["nodes"].items():
+            self.nodes[node_id] = _Node(int(seq), bytes.fromhex(prev))
+        self.recount.go_on(told["recount"])
+
+    # --- the rows -----------------------------------------------------------------------------
 
     def _take(self, row: parquet.Row) -> None:
         stored_lane, position, node_id, node_seq, name, body, leaf, chain, flags, received_us = row
@@ -173,7 +257,7 @@ class _LaneWalk:
         computed = usage_leaf(lane, node_id, node_seq, body, _NAME)
         self.walk.step(position, computed, leaf, chain)
         signed = self._check_report(due, node_id, node_seq, body, flags)
-        recount = self.task.recount
+        recount = self.recount
         if recount.waiting:
             self._market(recount.report(due, node_id, signed, flags, received_us))
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 from uuid import UUID
 
@@ -144,6 +144,34 @@ class LaneRecount:
                     self.unread += 1
                 else:
                     yield from self._decided(charge)
+
+    def anew(self) -> LaneRecount:
+        """As it was before its first report."""
+        waiting = {
+            key: deque(Charge(one.position, one.fact, one.seen) for one in charges)
+            for key, charges in self.waiting.items()
+        }
+        return LaneRecount(waiting=waiting)
+
+    def told(self) -> Any:
+        """How far it is, in JSON; what waits is known from the facts, so only how much of it."""
+        left = [
+            [*key, len(charges), [astuple(row) for row in charges[0].rows] if charges else []]
+            for key, charges in self.waiting.items()
+        ]
+        return {"counted": self.counted, "left": left}
+
+    def go_on(self, told: Any) -> None:
+        """From `anew` to where `told` says. Raises KeyError, TypeError, ValueError: not of this."""
+        self.counted = int(told["counted"])
+        for node_id, lease_id, meter, left, rows in told["left"]:
+            charges = self.waiting[node_id, lease_id, meter]
+            if not 0 <= left <= len(charges) or (rows and not left):
+                raise ValueError(f"{left} charges left of {len(charges)}")
+            while len(charges) > left:
+                charges.popleft()
+            if charges:
+                charges[0].rows = [MeteredRow(*row) for row in rows]
 
     def _decided(self, charge: Charge) -> Iterator[tuple[int, str]]:
         self.counted += 1

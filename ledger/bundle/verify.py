@@ -44,6 +44,7 @@ from ledger.bundle.shape import (
     result_root,
 )
 from ledger.fan_out.executor import SERIAL, Executor
+from ledger.fan_out.marks import Marks
 from ledger.log.chain import GENESIS_MARKET, lp4, market_leaf
 from ledger.tree import merkle
 from ledger.tree.checkpoint import (
@@ -73,7 +74,8 @@ def not_told(_what: str, _done: int, _of: int) -> None:
 class VerifyReport:
     """What was found. `against` is the published root it was compared with, if there was one.
     `digest`: one hash over size, chain and root of both logs as they were recomputed, the same
-    whoever does it and however the work is shared.
+    whoever does it and however the work is shared. `walked_before`: reports that an earlier run
+    has walked.
     """
 
     problems: tuple[Problem, ...]
@@ -89,6 +91,7 @@ class VerifyReport:
     charges: int = 0
     charges_unread: int = 0
     digest: str = ""
+    walked_before: int = 0
 
     @property
     def ok(self) -> bool:
@@ -113,6 +116,8 @@ class VerifyReport:
             behind = self.charges_unread
             left = f", {behind} not: their reports are behind the last pin" if behind else ""
             lines.append(f"{self.charges} charges of resources counted again{left}")
+        if self.walked_before:
+            lines.append(f"{self.walked_before} reports were walked by an earlier run")
         if self.checkpoint is not None:
             head = f"{self.checkpoint.origin} {self.checkpoint.size} {self.checkpoint.root.hex()}"
             lines.append(f"checkpoint: {head}")
@@ -138,16 +143,17 @@ def verify_bundle(
     *,
     executor: Executor = SERIAL,
     step: Step = not_told,
+    marks: Marks | None = None,
 ) -> VerifyReport:
     """Recompute a bundle. `root` is a file with a checkpoint got from elsewhere, earlier or now;
     `key` the log's verifier key, else the one in the bundle is used. `wallet_signer`: the address
     that signed a text (EIP-191), or None; without it, votes by wallets are counted as not checked,
     as are those by passkeys without their library. Lanes are walked by `executor`; `step` counts
-    them.
+    them. `marks`: where lanes say how far they are, and go on from where an earlier run has ended.
 
     Never raises for what a bundle contains: what differs is in `problems`. Raises WorkLost.
     """
-    work = _Verification(directory.absolute(), wallet_signer, executor, step)
+    work = _Verification(directory.absolute(), wallet_signer, executor, step, marks)
     with suppress(_Stop):
         work.run(root, key)
     return work.report(key is not None)
@@ -173,9 +179,11 @@ class _Verification:
     wallet_signer: WalletSigner | None = None
     executor: Executor = SERIAL
     step: Step = not_told
+    marks: Marks | None = None
     problems: list[Problem] = field(default_factory=list)
     manifest: dict[str, Any] = field(default_factory=dict)
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)  # of the files, as they lie there
     notes: MarketNotes = field(default_factory=MarketNotes)
     checkpoint: Checkpoint | None = None
     against: Checkpoint | None = None
@@ -203,6 +211,7 @@ class _Verification:
             sum(lane.charges for lane in self.lanes),
             sum(lane.charges_unread for lane in self.lanes),
             self._digest(),
+            sum(lane.walked_before for lane in self.lanes),
         )
 
     def _digest(self) -> str:
@@ -246,6 +255,7 @@ class _Verification:
         ]
         paths = [self.directory / path for path in there]
         hashes = dict(zip(there, self.executor.map(parquet.sha256_of, paths), strict=True))
+        self.hashes = hashes
         for path, entry in self.files.items():
             if not _belongs(path):
                 self.bad(path, "no such file belongs to a bundle")
@@ -425,13 +435,20 @@ class _Verification:
         for lane in range(LANES):
             pins = tuple((pin.position, pin.lanes[lane]) for pin in self.notes.pins)
             recount = self.recount.lane(lane)
-            yield LaneTask(self.directory, lane, self._files_of(lane), keys[lane], pins, recount)
+            yield LaneTask(
+                *(self.directory, lane, self._files_of(lane), keys[lane], pins, recount),
+                facts=self.market.head,
+                marks=self.marks,
+            )
 
     def _files_of(self, lane: int | None) -> tuple[RowFile, ...]:
         found = [file for file in map(log_file, self.files) if file and file.lane == lane]
         found.sort(key=lambda file: file.first)
         return tuple(
-            RowFile(file.path, file.first, self.files[file.path].get("rows")) for file in found
+            RowFile(
+                file.path, file.first, self.files[file.path].get("rows"), self.hashes.get(file.path)
+            )
+            for file in found
         )
 
     def _facts(self) -> Iterator[parquet.Row]:

@@ -7,14 +7,12 @@ Reading is here. Appending goes through `ledger/log/handle.py`, which is the onl
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from threading import Lock
 from typing import Any, LiteralString, Protocol, cast
 from uuid import UUID
@@ -37,6 +35,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 
 from domain import rules as market_rules
 from domain.stream import Change, S, Stream, World
+from ledger.fan_out.fingerprint import fingerprint_of
 from ledger.log import codec, pgbin
 from ledger.log.recorder import APP_ROLE, MarketDatastore, MarketFactory
 
@@ -132,15 +131,6 @@ def domain_fingerprint() -> str:
     """
     with resources.as_file(resources.files("domain")) as folder:
         return fingerprint_of(folder)
-
-
-def fingerprint_of(folder: Path) -> str:
-    """The first 16 hex digits of SHA-256 over the path and the bytes of every `.py` file below."""
-    digest = hashlib.sha256()
-    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*.py")}
-    for path in sorted(files):
-        digest.update(path.encode() + b"\0" + files[path].read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
 
 
 class MarketMapper(Mapper[UUID]):

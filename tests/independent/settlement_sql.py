@@ -297,7 +297,9 @@ def _adjust(
 @lru_cache(maxsize=1)
 def _database() -> duckdb.DuckDBPyConnection:
     """One for all epochs: opening it takes longer than a small epoch."""
-    return duckdb.connect(":memory:", config={"threads": 1})
+    sql = duckdb.connect(":memory:", config={"threads": 1})
+    sql.execute("SET enable_progress_bar = false")  # it would be on standard output
+    return sql
 
 
 def _load(sql: duckdb.DuckDBPyConnection, nodes: Sequence[Any], terms: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ leaves, chains, roots and signatures all agree.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -27,7 +28,7 @@ from domain.prices.tariff import MeterRate
 from domain.stream import Stream
 from ledger.bundle import parquet
 from ledger.bundle.export import export_bundle
-from ledger.bundle.recount import Recount
+from ledger.bundle.recount import LaneRecount, Recount
 from ledger.bundle.verify import VerifyReport, verify_bundle
 from ledger.log import codec
 from ledger.log.chain import stored_body
@@ -225,6 +226,30 @@ def test_reports_behind_the_last_pin_are_said_to_be_missing_and_not_taken_for_fo
     assert list(lane.report(1, NODE, one.signed, 0, one.recorded_us)) == []
     assert list(lane.end(1)) == []
     assert (lane.counted, lane.unread) == (1, 1)
+
+
+@pytest.mark.parametrize("facts", [FACTS, changed(one_more)], ids=["honest", "forged"])
+def test_a_count_that_goes_on_after_any_report_comes_to_the_same(facts: Facts) -> None:
+    work = Recount()
+    for position, (stream, fact) in enumerate(facts, start=1):
+        list(work.fact(position, stream.uuid, *codec.encode(fact, "test", "00")))
+    told = [stored(at, one) for at, one in enumerate(REPORTS, start=1)]
+
+    def counted(lane: LaneRecount, first: int, last: int) -> list[tuple[int, str]]:
+        found: list[tuple[int, str]] = []
+        for at, one in enumerate(told[first:last], start=first + 1):
+            found += lane.report(at, NODE, one.signed, 0, one.recorded_us)
+        return found
+
+    whole = work.lane(LANE).anew()
+    wrong = counted(whole, 0, len(told)) + list(whole.end(len(told)))
+    assert bool(wrong) == (facts != FACTS)
+    for stop in range(len(told) + 1):
+        before, after = work.lane(LANE).anew(), work.lane(LANE).anew()
+        found = counted(before, 0, stop)
+        after.go_on(json.loads(json.dumps(before.told())))
+        found += counted(after, stop, len(told)) + list(after.end(len(told)))
+        assert (found, after.counted, after.unread) == (wrong, whole.counted, whole.unread)
 
 
 # --- a whole export ---------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import domain
-from ledger.log.market import domain_fingerprint, fingerprint_of
+from ledger.fan_out.fingerprint import fingerprint_of
+from ledger.log.market import domain_fingerprint
 
 DOMAIN = Path(domain.__file__).parent
 
