@@ -20,11 +20,13 @@ import re
 import threading
 import time
 import zlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Annotated, Any, Literal, Protocol
 
@@ -132,6 +134,7 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 _decode_batch = msgspec.json.Decoder(list[_Envelope]).decode
 _encode = msgspec.json.encode
+_LONG_VALUE = b'"data_base64":"'
 _ENVELOPE_KEYS = len(_Envelope.__struct_fields__)
 _AT = re.compile(r"^(?P<detail>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -199,14 +202,15 @@ class UsageIngest:
         self._now_us = now_us
         self._in_flight: set[str] = set()
         self._flights = threading.Lock()
+        self._checks = _Checks()
         self._budgets: dict[str, _Budget] = {}
 
     async def ingest(self, node_id: str, raw: bytes, content_encoding: str | None = None) -> Answer:
         """Store the reports of one request; the answer is sent after the commit."""
         try:
             key = self._key_of(node_id)
-            envelopes = _envelopes(_inflated(raw, content_encoding))
-            return await self._take(node_id, key, envelopes)
+            items, refusal = await self._checks.check(node_id, key, raw, content_encoding)
+            return await self._take(node_id, key, items, refusal)
         except Refusal as refusal:
             return await self._refused(node_id, refusal, ())
 
@@ -251,15 +255,9 @@ class UsageIngest:
             raise Refusal(429, "one_request_at_a_time", "wait for the answer to the other one")
         self._in_flight.add(node_id)
 
-    async def _take(self, node_id: str, key: NodeKey, envelopes: list[_Envelope]) -> Answer:
-        items: list[Item] = []
-        refusal: Refusal | None = None
-        for index, envelope in enumerate(envelopes):
-            try:
-                items.append(_item(node_id, key, envelope, index))
-            except Refusal as found:
-                refusal = found
-                break
+    async def _take(
+        self, node_id: str, key: NodeKey, items: list[Item], refusal: Refusal | None
+    ) -> Answer:
         if not items:
             assert refusal is not None
             return await self._refused(node_id, refusal, ())
@@ -426,6 +424,104 @@ class _Budget:
 # --- one request -----------------------------------------------------------------------------
 
 
+Checked = tuple[list[Item], Refusal | None]
+"""The reports up to the first that is refused, and its refusal."""
+
+
+def _checked(node_id: str, key: NodeKey, raw: bytes, content_encoding: str | None) -> Checked:
+    """The reports of one request, ready for the log. Raises Refusal: it is no batch of reports."""
+    items: list[Item] = []
+    for index, envelope in enumerate(_envelopes(_inflated(raw, content_encoding))):
+        try:
+            items.append(_item(node_id, key, envelope, index))
+        except Refusal as refusal:
+            return items, refusal
+    return items, None
+
+
+INLINE_BYTES_MAX = 32_768
+"""A request that is alone is checked where it came in, unless it is longer."""
+CHECKERS = max(2, os.cpu_count() or 1)
+_checkers = ThreadPoolExecutor(CHECKERS, "check reports")
+
+
+class _Checks:
+    """Requests whose reports are checked in threads, beside the loop that reads and answers.
+
+    A signature is computed with the interpreter free, and takes as long as all else that is
+    checked. What the loop reads in one turn is shared out together; what is done is told together.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[asyncio.Future[Checked], Callable[[], Checked]]] = deque()
+        self._at_work = 0
+        self._is_shared_out = False
+
+    async def check(
+        self, node_id: str, key: NodeKey, raw: bytes, content_encoding: str | None
+    ) -> Checked:
+        """As `_checked`, while the loop goes on."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Checked] = loop.create_future()
+        self._waiting.append((done, partial(_checked, node_id, key, raw, content_encoding)))
+        if not self._is_shared_out:
+            self._is_shared_out = True
+            loop.call_soon(self._share_out, loop, len(raw))
+        return await done
+
+    def _share_out(self, loop: asyncio.AbstractEventLoop, size: int) -> None:
+        self._is_shared_out = False
+        if not self._at_work and len(self._waiting) == 1 and size <= INLINE_BYTES_MAX:
+            done, work = self._waiting.popleft()
+            _tell([(done, *_outcome(work))])
+            return
+        for _ in range(min(len(self._waiting), CHECKERS) - self._at_work):
+            self._at_work += 1
+            _checkers.submit(self._work, loop)
+
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        while True:
+            found: list[_Told] = []
+            while len(found) < TOLD_TOGETHER and self._waiting:
+                try:
+                    done, work = self._waiting.popleft()
+                except IndexError:
+                    break  # another thread was first
+                found.append((done, *_outcome(work)))
+            if not found:
+                loop.call_soon_threadsafe(self._rest, loop)
+                return
+            loop.call_soon_threadsafe(_tell, found)
+
+    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A thread found nothing more; what came since then is shared out."""
+        self._at_work -= 1
+        if self._waiting:
+            self._share_out(loop, REQUEST_BYTES_MAX)
+
+
+TOLD_TOGETHER = 4
+"""Requests whose outcome a thread tells the loop at once."""
+_Told = tuple["asyncio.Future[Checked]", Checked | None, BaseException | None]
+
+
+def _outcome(work: Callable[[], Checked]) -> tuple[Checked | None, BaseException | None]:
+    try:
+        return work(), None
+    except BaseException as error:  # told to whoever waits, a bug too
+        return None, error
+
+
+def _tell(found: list[_Told]) -> None:
+    for done, checked, error in found:
+        if done.done():
+            continue  # its caller has gone
+        if error is not None:
+            done.set_exception(error)
+        elif checked is not None:
+            done.set_result(checked)
+
+
 def _inflated(raw: bytes, content_encoding: str | None) -> bytes:
     """The request's bytes as sent or out of gzip, never more than the limit."""
     if len(raw) > REQUEST_BYTES_MAX:
@@ -469,10 +565,22 @@ def _has_a_key_twice(raw: bytes, envelopes: list[_Envelope]) -> bool:
     keys = len(envelopes) * _ENVELOPE_KEYS
     keys -= sum(envelope.datacontenttype is None for envelope in envelopes)
     if b"\\" not in raw:
-        return raw.count(b'"') != 4 * keys
+        return _quotes(raw) != 4 * keys
     found: list[int] = []
     json.loads(raw, object_pairs_hook=lambda pairs: found.append(len(pairs)))
     return sum(found) != keys
+
+
+def _quotes(raw: bytes) -> int:
+    """How many there are: the long values, where there can be none, are leapt over."""
+    found, at = 0, 0
+    while (long := raw.find(_LONG_VALUE, at)) >= 0:
+        begin = long + len(_LONG_VALUE)
+        found += raw.count(b'"', at, begin)
+        at = raw.find(b'"', begin)
+        if at < 0:
+            return found
+    return found + raw.count(b'"', at)
 
 
 def _malformed_envelope(said: str) -> Refusal:

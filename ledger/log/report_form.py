@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from itertools import accumulate, repeat
 from operator import add, ge, gt, sub
 from typing import Annotated, Any, Literal, NamedTuple
@@ -57,8 +58,8 @@ class _Device(_Strict):
 
 
 class _Cols(_Strict):
-    device: _Nats
-    lease: _NatsOrNull
+    device: msgspec.Raw
+    lease: msgspec.Raw
     driver_epoch: _Int31s
     step_us: _Nats
     len_us: _Length | list[_Length]
@@ -104,11 +105,8 @@ class _Report(_Strict):
     wall_us: _Nat
     clock_offset_us: _Signed | None
     clock_rtt_us: Annotated[int, Meta(ge=0, le=report.CLOCK_RTT_US_MAX)] | None
-    devices: Annotated[list[_Device], Meta(max_length=report.DEVICES_MAX)]
-    leases: Annotated[
-        list[Annotated[str, Meta(pattern=rf"\A(?:{report.LEASE_PATTERN})\Z")]],
-        Meta(max_length=report.LEASES_MAX),
-    ]
+    devices: msgspec.Raw
+    leases: msgspec.Raw
     n: Annotated[int, Meta(ge=1, le=report.ROWS_MAX)]
     cols: _Cols
     # Events are rare and their data free: the reference reads such reports.
@@ -117,6 +115,17 @@ class _Report(_Strict):
 
 
 _decode = msgspec.json.Decoder(_Report).decode
+_decode_devices = msgspec.json.Decoder(
+    Annotated[list[_Device], Meta(max_length=report.DEVICES_MAX)]
+).decode
+_decode_leases = msgspec.json.Decoder(
+    Annotated[
+        list[Annotated[str, Meta(pattern=rf"\A(?:{report.LEASE_PATTERN})\Z")]],
+        Meta(max_length=report.LEASES_MAX),
+    ]
+).decode
+_decode_nats = msgspec.json.Decoder(_Nats).decode
+_decode_nats_or_null = msgspec.json.Decoder(_NatsOrNull).decode
 _COLUMNS = _Cols.__struct_fields__
 _DEVICE_STRINGS = len(_Device.__struct_fields__) + 4
 _STRINGS = len(_Report.__struct_fields__) - 1 + 4 + len(_COLUMNS)
@@ -210,45 +219,108 @@ def _only(pairs: Any, name: str, kind: type) -> Any:
     return values[0]
 
 
+# --- what a node names -----------------------------------------------------------------------
+
+
+class _Named(NamedTuple):
+    """Devices, leases and the rows' places among them, which a node repeats in each report.
+
+    `strings` that they hold, number of `leases`, and `turn`: rows after which every device comes
+    again under the same lease, 0 if there is no such turn.
+    """
+
+    strings: int
+    leases: int
+    turn: int
+
+
+NAMED_MAX = 65_536
+"""How many are remembered, some 300 bytes each; then it is begun anew."""
+_named: dict[bytes, _Named] = {}
+"""Those that keep the rules, by the SHA-256 of their bytes: equal bytes are judged once."""
+
+
+def _named_by(found: _Report) -> _Named | None:
+    """None: they break a rule. Raises MsgspecError: they are not of their form."""
+    cols = found.cols
+    parts = (found.devices, found.leases, cols.device, cols.lease)
+    lengths = b"%d %d %d %d " % (found.n, len(parts[0]), len(parts[1]), len(parts[2]))
+    digest = sha256(b"".join((lengths, *parts))).digest()
+    known = _named.get(digest)
+    if known is None:
+        known = _judged(found)
+        if known is not None:
+            if len(_named) >= NAMED_MAX:
+                _named.clear()
+            _named[digest] = known
+    return known
+
+
+def _judged(found: _Report) -> _Named | None:
+    devices, leases = _decode_devices(found.devices), _decode_leases(found.leases)
+    of_rows = _decode_nats(found.cols.device), _decode_nats_or_null(found.cols.lease)
+    if len({device.id for device in devices}) != len(devices) or len(set(leases)) != len(leases):
+        return None
+    for values, count in zip(of_rows, (len(devices), len(leases)), strict=True):
+        if not _is_column(values, found.n):
+            return None
+        named: Any = set(values) if type(values) is list else {values}
+        if max(named - {None}, default=-1) >= count:
+            return None
+    strings = len(leases) + _DEVICE_STRINGS * len(devices)
+    strings += sum(device.parent is not None for device in devices)
+    return _Named(strings, len(leases), _turn(*of_rows))
+
+
+def _turn(devices: Any, leases: Any) -> int:
+    """The usual report: each device once, in a fixed order, over and over."""
+    turn = len(set(devices)) if type(devices) is list else 1
+    if type(devices) is list and devices[turn:] != devices[:-turn]:
+        return 0
+    if type(leases) is list and leases[turn:] != leases[:-turn]:
+        return 0
+    return turn
+
+
 # --- the rules across fields -----------------------------------------------------------------
 
 
 def _holds(body: bytes, found: _Report) -> bool:
+    named = _named_by(found)
+    if named is None:
+        return False
     cols, n = found.cols, found.n
-    strings = _STRINGS + len(found.leases) + _DEVICE_STRINGS * len(found.devices)
-    for device in found.devices:
-        strings += device.parent is not None
-    for values in msgspec.structs.astuple(cols):
-        if type(values) is list and (
-            len(values) != n or (values[0] == values[-1] and values.count(values[0]) == n)
-        ):
-            return False
-    strings += n if type(cols.reason) is list else 1
+    if not all(_is_column(values, n) for values in msgspec.structs.astuple(cols)):
+        return False
+    strings = _STRINGS + named.strings + (n if type(cols.reason) is list else 1)
     resources = found.resources
     if type(resources) is _Resources:
         strings += _RESOURCE_STRINGS
         strings += resources.n if type(resources.source) is list else 1
-        if not _resources_hold(resources, len(found.leases), found.mono_us):
+        if not _resources_hold(resources, named.leases, found.mono_us):
             return False
     # Every key is needed and no other allowed: a key too many means a key twice.
     if body.count(b'"') != 2 * strings:
         return False
-    if len(set(found.leases)) != len(found.leases):
-        return False
-    if len({device.id for device in found.devices}) != len(found.devices):
-        return False
     starts = _starts(cols.step_us, n)
     return (
         _buckets_hold(cols, n)
-        and _places_hold(found, starts)
+        and _places_hold(cols, n, named.turn, starts)
         and _times_hold(cols, starts, found.mono_us)
     )
+
+
+def _is_column(values: Any, n: int) -> bool:
+    """One value, or a list of `n` that are not all equal."""
+    if type(values) is not list:
+        return True
+    return len(values) == n and not (values[0] == values[-1] and values.count(values[0]) == n)
 
 
 def _resources_hold(told: _Resources, leases: int, mono_us: int) -> bool:
     n = told.n
     for values in msgspec.structs.astuple(told):
-        if type(values) is list and (len(values) != n or values.count(values[0]) == n):
+        if not _is_column(values, n):
             return False
     named: Any = told.lease
     if (max(named) if type(named) is list else named) >= leases:
@@ -287,51 +359,31 @@ def _buckets_hold(cols: _Cols, n: int) -> bool:
         if list(sums) != lengths:
             return False
     busy: Any = cols.busy_us
-    if type(busy) is int:
-        return bool(busy <= (min(available) if type(available) is list else available))
     if busy is None:
         return True
+    if type(busy) is int:
+        return bool(busy <= (min(available) if type(available) is list else available))
     if None in busy:
         pairs = zip(busy, _each(available), strict=False)
         return all(used is None or used <= limit for used, limit in pairs)
     return not any(map(gt, busy, _each(available)))
 
 
-def _places_hold(found: _Report, starts: Sequence[int]) -> bool:
-    """Indexes in range, rows sorted, no overlap of rows of one device and lease."""
-    cols, n = found.cols, found.n
-    devices: Any = cols.device
-    leases: Any = cols.lease
-    if (max(devices) if type(devices) is list else devices) >= len(found.devices):
-        return False
-    named = set(leases) if type(leases) is list else {leases}
-    named.discard(None)
-    if named and max(named) >= len(found.leases):
-        return False
-    turn = _turn(devices, leases)
+def _places_hold(cols: _Cols, n: int, turn: int, starts: Sequence[int]) -> bool:
+    """Rows sorted, no overlap of rows of one device and lease."""
     if not (_turns_hold(cols.len_us, starts, turn) if turn else _rows_hold(cols, starts)):
         return False
-    if len(set(starts)) == n:
+    steps = cols.step_us
+    if type(steps) is list and steps.count(0) == (steps[0] == 0):
+        return True  # no two start together
+    if type(steps) is int and (steps or n == 1):
         return True
     idle_last = [
         report.LEASES_MAX if lease is None else lease
-        for lease, _ in zip(_each(leases), starts, strict=False)
+        for lease, _ in zip(_each(_decode_nats_or_null(cols.lease)), starts, strict=False)
     ]
-    places = list(zip(starts, _each(devices), idle_last, strict=False))
+    places = list(zip(starts, _each(_decode_nats(cols.device)), idle_last, strict=False))
     return places == sorted(places)
-
-
-def _turn(devices: Any, leases: Any) -> int:
-    """Rows after which every device comes again under the same lease; 0 if there is no such turn.
-
-    The usual report: each device once, in a fixed order, over and over.
-    """
-    turn = len(set(devices)) if type(devices) is list else 1
-    if type(devices) is list and devices[turn:] != devices[:-turn]:
-        return 0
-    if type(leases) is list and leases[turn:] != leases[:-turn]:
-        return 0
-    return turn
 
 
 def _turns_hold(lengths: Any, starts: Sequence[int], turn: int) -> bool:
@@ -345,7 +397,8 @@ def _rows_hold(cols: _Cols, starts: Sequence[int]) -> bool:
     """No overlap, row by row."""
     last: dict[tuple[int, int | None], int] = {}
     get = last.get
-    keys = zip(_each(cols.device), _each(cols.lease), strict=False)
+    devices, leases = _decode_nats(cols.device), _decode_nats_or_null(cols.lease)
+    keys = zip(_each(devices), _each(leases), strict=False)
     for key, start, length in zip(keys, starts, _each(cols.len_us), strict=False):
         if get(key, 0) > start:
             return False

@@ -9,6 +9,7 @@ import asyncio
 import gzip
 import itertools
 import json
+import threading
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from random import Random
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api.ingest import door as door_module
 from api.ingest.door import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
 from domain.metering import report
 from domain.metering.report import ReportInvalid
@@ -562,6 +564,86 @@ def test_a_full_queue_is_503_with_retry_after(database: str) -> None:
     door.close()
 
 
+# --- many requests at once -------------------------------------------------------------------
+
+
+def test_requests_that_come_together_are_checked_in_threads_and_each_gets_its_own_answer(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [door.keys.enrol(Node(f"together {next(_numbers)}")) for _ in range(24)]
+    forged = {node.id for node in nodes[::4]}
+    sent, threads = {}, set()
+    for node in nodes:
+        body, signature = node.next()
+        if node.id in forged:
+            signature = signature[::-1]
+        sent[node.id] = [node.envelope(body, signature)]
+    check = door_module._is_signed
+
+    def watched(*told: Any) -> bool:
+        threads.add(threading.current_thread().name)
+        return check(*told)
+
+    monkeypatch.setattr(door_module, "_is_signed", watched)
+
+    async def at_once() -> list[httpx.Response]:
+        posts = [door.sending(node, json.dumps(sent[node.id]).encode()) for node in nodes]
+        return await asyncio.gather(*posts)
+
+    for node, answer in zip(nodes, door.run(at_once()), strict=True):
+        if node.id in forged:
+            refused(answer, 401, "bad_signature", "#/0/signature")
+        else:
+            (result,) = answer.json()["results"]
+            assert result["receipt"]["hash"] == node.head.hex()
+    assert threads
+    assert threading.current_thread().name not in threads
+    assert door.stored()["event"] == len(nodes) - len(forged)
+
+
+def test_a_short_request_that_is_alone_is_checked_without_a_thread(
+    door: Door, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door_module, "_checkers", None)
+    assert door.post(node, node.envelope(node.next()[0])).status_code == 200
+
+
+def test_the_loop_goes_on_while_a_long_request_is_checked(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = door.keys.enrol(Node(f"long {next(_numbers)}"))
+    batch = [node.envelope(node.next()[0]) for _ in range(64)]
+    told = threading.Event()
+    check = door_module._is_signed
+
+    def waits(*signed: Any) -> bool:
+        assert told.wait(10), "the loop stands still"
+        return check(*signed)
+
+    monkeypatch.setattr(door_module, "_is_signed", waits)
+
+    async def beside() -> httpx.Response:
+        asyncio.get_running_loop().call_later(0.01, told.set)
+        return await door.sending(node, json.dumps(batch).encode())
+
+    assert len(door.run(beside()).json()["results"]) == len(batch)
+
+
+def test_a_mistake_in_a_check_is_told_to_its_request_and_ends_no_thread(
+    door: Door, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = json.dumps([node.envelope(node.next()[0])]).encode()
+    with monkeypatch.context() as broken:
+        broken.setattr(door_module, "_is_signed", lambda *_: 1 // 0)
+
+        async def at_once() -> list[Any]:
+            posts = [door.sending(node, sound) for _ in range(8)]
+            return await asyncio.gather(*posts, return_exceptions=True)
+
+        assert {type(told) for told in door.run(at_once())} == {ZeroDivisionError}
+    assert door.raw(node, sound).status_code == 200
+
+
 # --- the fast reading agrees with the reference ----------------------------------------------
 
 POOL: list[Any] = [
@@ -726,6 +808,33 @@ def test_the_fast_reading_agrees_with_the_reference_on_mutated_reports(random: R
             except (ValueError, IndexError):
                 break  # no longer JSON, or nothing left: as good a case as any
         assert verdict(usage_form.read, mutated) == verdict(report.parse, mutated), mutated
+
+
+@pytest.mark.parametrize("change", ["device", "lease", "n", "devices", "leases"])
+def test_what_a_node_names_is_judged_anew_when_a_byte_of_it_changes(change: str) -> None:
+    body = report.encode(a_report())
+    assert verdict(usage_form.read, body) != "invalid"  # and is remembered
+    old, new = {
+        "device": (b'"device":[0,1,0,1]', b'"device":[0,1,0,2]'),
+        "lease": (b'"lease":[0,1,0,1]', b'"lease":[0,1,0,7]'),
+        "n": (b'"n":4', b'"n":5'),
+        "devices": (b'"shape":"whole"', b'"shape":"whale"'),
+        "leases": (b'"leases":["lease_', b'"leases":["lease+'),
+    }[change]
+    assert old in body
+    broken = body.replace(old, new)
+    assert verdict(usage_form.read, broken) == verdict(report.parse, broken) == "invalid"
+    assert verdict(usage_form.read, body) != "invalid"
+
+
+def test_what_is_remembered_of_nodes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_form, "NAMED_MAX", 3)
+    monkeypatch.setattr(usage_form, "_named", {})
+    for count in range(1, 9):
+        whole = a_report(devices=count)
+        body = report.encode(replace(whole, rows=rows(2 * count, count)))
+        assert verdict(usage_form.read, body) == verdict(report.parse, body) != "invalid"
+        assert len(usage_form._named) <= 3
 
 
 @examples(200)
