@@ -20,13 +20,12 @@ import re
 import threading
 import time
 import zlib
-from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, Literal, Protocol
 
@@ -202,14 +201,13 @@ class UsageIngest:
         self._now_us = now_us
         self._in_flight: set[str] = set()
         self._flights = threading.Lock()
-        self._checks = _Checks()
         self._budgets: dict[str, _Budget] = {}
 
     async def ingest(self, node_id: str, raw: bytes, content_encoding: str | None = None) -> Answer:
         """Store the reports of one request; the answer is sent after the commit."""
         try:
             key = self._key_of(node_id)
-            items, refusal = await self._checks.check(node_id, key, raw, content_encoding)
+            items, refusal = await _checked_in_turn(node_id, key, raw, content_encoding)
             return await self._take(node_id, key, items, refusal)
         except Refusal as refusal:
             return await self._refused(node_id, refusal, ())
@@ -439,87 +437,25 @@ def _checked(node_id: str, key: NodeKey, raw: bytes, content_encoding: str | Non
     return items, None
 
 
-INLINE_BYTES_MAX = 32_768
-"""A request that is alone is checked where it came in, unless it is longer."""
-CHECKERS = max(2, os.cpu_count() or 1)
-_checkers = ThreadPoolExecutor(CHECKERS, "check reports")
+LOOP_BYTES_MAX = 32_768
+"""A longer request is checked in a thread: 64 reports take as long as 64 requests."""
+PACKED_BYTES_MAX = 8_192
+"""The same of a request that gzip has made shorter."""
+_checkers = ThreadPoolExecutor(2, "check reports")
 
 
-class _Checks:
-    """Requests whose reports are checked in threads, beside the loop that reads and answers.
+async def _checked_in_turn(
+    node_id: str, key: NodeKey, raw: bytes, content_encoding: str | None
+) -> Checked:
+    """As `_checked`. Raises Refusal.
 
-    A signature is computed with the interpreter free, and takes as long as all else that is
-    checked. What the loop reads in one turn is shared out together; what is done is told together.
+    A short one is checked where it came in: passing the interpreter to a thread and back costs more
+    than the signature that runs without it. One that waits for a thread waits as it was sent.
     """
-
-    def __init__(self) -> None:
-        self._waiting: deque[tuple[asyncio.Future[Checked], Callable[[], Checked]]] = deque()
-        self._at_work = 0
-        self._is_shared_out = False
-
-    async def check(
-        self, node_id: str, key: NodeKey, raw: bytes, content_encoding: str | None
-    ) -> Checked:
-        """As `_checked`, while the loop goes on."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Checked] = loop.create_future()
-        self._waiting.append((done, partial(_checked, node_id, key, raw, content_encoding)))
-        if not self._is_shared_out:
-            self._is_shared_out = True
-            loop.call_soon(self._share_out, loop, len(raw))
-        return await done
-
-    def _share_out(self, loop: asyncio.AbstractEventLoop, size: int) -> None:
-        self._is_shared_out = False
-        if not self._at_work and len(self._waiting) == 1 and size <= INLINE_BYTES_MAX:
-            done, work = self._waiting.popleft()
-            _tell([(done, *_outcome(work))])
-            return
-        for _ in range(min(len(self._waiting), CHECKERS) - self._at_work):
-            self._at_work += 1
-            _checkers.submit(self._work, loop)
-
-    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        while True:
-            found: list[_Told] = []
-            while len(found) < TOLD_TOGETHER and self._waiting:
-                try:
-                    done, work = self._waiting.popleft()
-                except IndexError:
-                    break  # another thread was first
-                found.append((done, *_outcome(work)))
-            if not found:
-                loop.call_soon_threadsafe(self._rest, loop)
-                return
-            loop.call_soon_threadsafe(_tell, found)
-
-    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A thread found nothing more; what came since then is shared out."""
-        self._at_work -= 1
-        if self._waiting:
-            self._share_out(loop, REQUEST_BYTES_MAX)
-
-
-TOLD_TOGETHER = 4
-"""Requests whose outcome a thread tells the loop at once."""
-_Told = tuple["asyncio.Future[Checked]", Checked | None, BaseException | None]
-
-
-def _outcome(work: Callable[[], Checked]) -> tuple[Checked | None, BaseException | None]:
-    try:
-        return work(), None
-    except BaseException as error:  # told to whoever waits, a bug too
-        return None, error
-
-
-def _tell(found: list[_Told]) -> None:
-    for done, checked, error in found:
-        if done.done():
-            continue  # its caller has gone
-        if error is not None:
-            done.set_exception(error)
-        elif checked is not None:
-            done.set_result(checked)
+    if len(raw) <= (PACKED_BYTES_MAX if content_encoding else LOOP_BYTES_MAX):
+        return _checked(node_id, key, raw, content_encoding)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_checkers, _checked, node_id, key, raw, content_encoding)
 
 
 def _inflated(raw: bytes, content_encoding: str | None) -> bytes:

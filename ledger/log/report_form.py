@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import accumulate, repeat
-from operator import add, ge, gt, sub
+from operator import add, ge, sub
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -290,8 +290,9 @@ def _holds(body: bytes, found: _Report) -> bool:
     if named is None:
         return False
     cols, n = found.cols, found.n
-    if not all(_is_column(values, n) for values in msgspec.structs.astuple(cols)):
-        return False
+    for values in msgspec.structs.astuple(cols):
+        if type(values) is list and not _is_column(values, n):
+            return False
     strings = _STRINGS + named.strings + (n if type(cols.reason) is list else 1)
     resources = found.resources
     if type(resources) is _Resources:
@@ -358,15 +359,22 @@ def _buckets_hold(cols: _Cols, n: int) -> bool:
         lengths = cols.len_us if type(cols.len_us) is list else [cols.len_us] * n
         if list(sums) != lengths:
             return False
-    busy: Any = cols.busy_us
+    return _busy_holds(cols.busy_us, available)
+
+
+def _busy_holds(busy: Any, available: Any) -> bool:
+    """Never busy for longer than available, where it was measured."""
     if busy is None:
         return True
     if type(busy) is int:
         return bool(busy <= (min(available) if type(available) is list else available))
-    if None in busy:
-        pairs = zip(busy, _each(available), strict=False)
-        return all(used is None or used <= limit for used, limit in pairs)
-    return not any(map(gt, busy, _each(available)))
+    if type(available) is int:
+        try:
+            return bool(max(busy) <= available)
+        except TypeError:
+            pass  # a row was not measured
+    pairs = zip(busy, _each(available), strict=False)
+    return all(used is None or used <= limit for used, limit in pairs)
 
 
 def _places_hold(cols: _Cols, n: int, turn: int, starts: Sequence[int]) -> bool:

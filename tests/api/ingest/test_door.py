@@ -564,52 +564,19 @@ def test_a_full_queue_is_503_with_retry_after(database: str) -> None:
     door.close()
 
 
-# --- many requests at once -------------------------------------------------------------------
+# --- short and long requests -----------------------------------------------------------------
 
 
-def test_requests_that_come_together_are_checked_in_threads_and_each_gets_its_own_answer(
-    door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nodes = [door.keys.enrol(Node(f"together {next(_numbers)}")) for _ in range(24)]
-    forged = {node.id for node in nodes[::4]}
-    sent, threads = {}, set()
-    for node in nodes:
-        body, signature = node.next()
-        if node.id in forged:
-            signature = signature[::-1]
-        sent[node.id] = [node.envelope(body, signature)]
-    check = door_module._is_signed
-
-    def watched(*told: Any) -> bool:
-        threads.add(threading.current_thread().name)
-        return check(*told)
-
-    monkeypatch.setattr(door_module, "_is_signed", watched)
-
-    async def at_once() -> list[httpx.Response]:
-        posts = [door.sending(node, json.dumps(sent[node.id]).encode()) for node in nodes]
-        return await asyncio.gather(*posts)
-
-    for node, answer in zip(nodes, door.run(at_once()), strict=True):
-        if node.id in forged:
-            refused(answer, 401, "bad_signature", "#/0/signature")
-        else:
-            (result,) = answer.json()["results"]
-            assert result["receipt"]["hash"] == node.head.hex()
-    assert threads
-    assert threading.current_thread().name not in threads
-    assert door.stored()["event"] == len(nodes) - len(forged)
-
-
-def test_a_short_request_that_is_alone_is_checked_without_a_thread(
+def test_a_short_request_is_checked_where_it_came_in(
     door: Door, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(door_module, "_checkers", None)
     assert door.post(node, node.envelope(node.next()[0])).status_code == 200
 
 
+@pytest.mark.parametrize("packed", [False, True])
 def test_the_loop_goes_on_while_a_long_request_is_checked(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    door: Door, monkeypatch: pytest.MonkeyPatch, packed: bool
 ) -> None:
     node = door.keys.enrol(Node(f"long {next(_numbers)}"))
     batch = [node.envelope(node.next()[0]) for _ in range(64)]
@@ -624,24 +591,12 @@ def test_the_loop_goes_on_while_a_long_request_is_checked(
 
     async def beside() -> httpx.Response:
         asyncio.get_running_loop().call_later(0.01, told.set)
-        return await door.sending(node, json.dumps(batch).encode())
+        plain = json.dumps(batch).encode()
+        if packed:
+            return await door.sending(node, gzip.compress(plain), content_encoding="gzip")
+        return await door.sending(node, plain)
 
     assert len(door.run(beside()).json()["results"]) == len(batch)
-
-
-def test_a_mistake_in_a_check_is_told_to_its_request_and_ends_no_thread(
-    door: Door, node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sound = json.dumps([node.envelope(node.next()[0])]).encode()
-    with monkeypatch.context() as broken:
-        broken.setattr(door_module, "_is_signed", lambda *_: 1 // 0)
-
-        async def at_once() -> list[Any]:
-            posts = [door.sending(node, sound) for _ in range(8)]
-            return await asyncio.gather(*posts, return_exceptions=True)
-
-        assert {type(told) for told in door.run(at_once())} == {ZeroDivisionError}
-    assert door.raw(node, sound).status_code == 200
 
 
 # --- the fast reading agrees with the reference ----------------------------------------------
