@@ -8,8 +8,8 @@ One connection, one process, reports of 100 rows from 200 nodes. All contenders 
 into tables of the same definition (keys and storage included), in the same run, in turn:
 
 - ours: `usage_append`: classify, chain, store, move the heads; arguments built inside the clock
-- ours with checking: the same after verifying the signature and reading the report, in threads as
-  the door does, one batch ahead of the one that is stored
+- ours with checking: the same after verifying the signature and reading the report, in threads, as
+  the door does with long requests, while the batch before is stored
 - peer: INSERT .. SELECT unnest .. ON CONFLICT DO NOTHING of ready rows: a dedupe and nothing else
 - limit: COPY of buffers built beforehand into event and key table, one transaction a batch
 
@@ -31,7 +31,6 @@ from typing import Any, NamedTuple
 import psycopg
 from nacl.bindings import crypto_sign_open
 
-from api.ingest.door import CHECKERS
 from benchmarks import cpu
 from benchmarks.log.reports import BenchNode, Signed, bench_node, reports
 from benchmarks.size import Size, size_asked
@@ -45,6 +44,8 @@ from ledger.log.usage import Item
 
 ROWS = 100
 NAME = report.NAME.encode()
+CHECKERS = 2
+"""Threads that check a batch while the one before it is stored."""
 FIGURE, FIGURES_CHECKED = 0.6, {100: 0.4}
 """Parts of the limit; with checking, by the size of a batch."""
 
