@@ -96,11 +96,11 @@ class _Resources(_Strict):
 
 class _Report(_Strict):
     v: Literal[1]
-    node: Annotated[str, Meta(pattern=rf"\A(?:{report.NODE_PATTERN})\Z")]
+    node: msgspec.Raw
     seq: Annotated[int, Meta(ge=1, le=report.INT_MAX)]
     prev: Annotated[str, Meta(pattern=rf"\A(?:{report.HASH_PATTERN})\Z")]
-    boot: Annotated[str, Meta(pattern=rf"\A(?:{report.BOOT_PATTERN})\Z")]
-    agent: Annotated[str, Meta(pattern=rf"\A(?:{report.AGENT_PATTERN})\Z")]
+    boot: msgspec.Raw
+    agent: msgspec.Raw
     mono_us: _Nat
     wall_us: _Nat
     clock_offset_us: _Signed | None
@@ -115,6 +115,15 @@ class _Report(_Strict):
 
 
 _decode = msgspec.json.Decoder(_Report).decode
+_decode_node = msgspec.json.Decoder(
+    Annotated[str, Meta(pattern=rf"\A(?:{report.NODE_PATTERN})\Z")]
+).decode
+_decode_boot = msgspec.json.Decoder(
+    Annotated[str, Meta(pattern=rf"\A(?:{report.BOOT_PATTERN})\Z")]
+).decode
+_decode_agent = msgspec.json.Decoder(
+    Annotated[str, Meta(pattern=rf"\A(?:{report.AGENT_PATTERN})\Z")]
+).decode
 _decode_devices = msgspec.json.Decoder(
     Annotated[list[_Device], Meta(max_length=report.DEVICES_MAX)]
 ).decode
@@ -151,8 +160,9 @@ def read(body: bytes) -> Identity:
     if len(body) <= report.BODY_BYTES_MAX and b"\\" not in body:
         try:
             found = _decode(body)
-            if _holds(body, found):
-                return Identity(found.node, found.seq, found.prev)
+            named = _holds(body, found)
+            if named is not None:
+                return Identity(named.node, found.seq, found.prev)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             pass
     whole = report.parse(body)
@@ -223,12 +233,14 @@ def _only(pairs: Any, name: str, kind: type) -> Any:
 
 
 class _Named(NamedTuple):
-    """Devices, leases and the rows' places among them, which a node repeats in each report.
+    """Node, boot, agent, devices, leases and the rows' places among them: what a node repeats in
+    each report.
 
-    `strings` that they hold, number of `leases`, and `turn`: rows after which every device comes
-    again under the same lease, 0 if there is no such turn.
+    `strings` that devices and leases hold, number of `leases`, and `turn`: rows after which every
+    device comes again under the same lease, 0 if there is no such turn.
     """
 
+    node: str
     strings: int
     leases: int
     turn: int
@@ -243,8 +255,9 @@ _named: dict[bytes, _Named] = {}
 def _named_by(found: _Report) -> _Named | None:
     """None: they break a rule. Raises MsgspecError: they are not of their form."""
     cols = found.cols
-    parts = (found.devices, found.leases, cols.device, cols.lease)
-    lengths = b"%d %d %d %d " % (found.n, len(parts[0]), len(parts[1]), len(parts[2]))
+    names = found.node, found.boot, found.agent
+    parts = (*names, found.devices, found.leases, cols.device, cols.lease)
+    lengths = b"%d %d %d %d %d %d %d %d " % (found.n, *map(len, parts))
     digest = sha256(b"".join((lengths, *parts))).digest()
     known = _named.get(digest)
     if known is None:
@@ -257,6 +270,9 @@ def _named_by(found: _Report) -> _Named | None:
 
 
 def _judged(found: _Report) -> _Named | None:
+    node = _decode_node(found.node)
+    _decode_boot(found.boot)
+    _decode_agent(found.agent)
     devices, leases = _decode_devices(found.devices), _decode_leases(found.leases)
     of_rows = _decode_nats(found.cols.device), _decode_nats_or_null(found.cols.lease)
     if len({device.id for device in devices}) != len(devices) or len(set(leases)) != len(leases):
@@ -269,7 +285,7 @@ def _judged(found: _Report) -> _Named | None:
             return None
     strings = len(leases) + _DEVICE_STRINGS * len(devices)
     strings += sum(device.parent is not None for device in devices)
-    return _Named(strings, len(leases), _turn(*of_rows))
+    return _Named(node, strings, len(leases), _turn(*of_rows))
 
 
 def _turn(devices: Any, leases: Any) -> int:
@@ -285,30 +301,40 @@ def _turn(devices: Any, leases: Any) -> int:
 # --- the rules across fields -----------------------------------------------------------------
 
 
-def _holds(body: bytes, found: _Report) -> bool:
+def _holds(body: bytes, found: _Report) -> _Named | None:
+    """What the node names, if every rule is kept."""
     named = _named_by(found)
-    if named is None:
-        return False
+    if named is None or body.count(b'"') != 2 * _strings(found, named):
+        return None
     cols, n = found.cols, found.n
     for values in msgspec.structs.astuple(cols):
         if type(values) is list and not _is_column(values, n):
-            return False
-    strings = _STRINGS + named.strings + (n if type(cols.reason) is list else 1)
+            return None
     resources = found.resources
-    if type(resources) is _Resources:
-        strings += _RESOURCE_STRINGS
-        strings += resources.n if type(resources.source) is list else 1
-        if not _resources_hold(resources, named.leases, found.mono_us):
-            return False
-    # Every key is needed and no other allowed: a key too many means a key twice.
-    if body.count(b'"') != 2 * strings:
-        return False
+    if type(resources) is _Resources and not _resources_hold(
+        resources, named.leases, found.mono_us
+    ):
+        return None
     starts = _starts(cols.step_us, n)
-    return (
+    holds = (
         _buckets_hold(cols, n)
         and _places_hold(cols, n, named.turn, starts)
         and _times_hold(cols, starts, found.mono_us)
     )
+    return named if holds else None
+
+
+def _strings(found: _Report, named: _Named) -> int:
+    """In a report whose every key stands once: all are needed and no other is allowed, so that one
+    string more means a key twice.
+    """
+    strings = _STRINGS + named.strings
+    strings += found.n if type(found.cols.reason) is list else 1
+    resources = found.resources
+    if type(resources) is _Resources:
+        strings += _RESOURCE_STRINGS
+        strings += resources.n if type(resources.source) is list else 1
+    return strings
 
 
 def _is_column(values: Any, n: int) -> bool:

@@ -765,7 +765,7 @@ def test_the_fast_reading_agrees_with_the_reference_on_mutated_reports(random: R
         assert verdict(usage_form.read, mutated) == verdict(report.parse, mutated), mutated
 
 
-@pytest.mark.parametrize("change", ["device", "lease", "n", "devices", "leases"])
+@pytest.mark.parametrize("change", ["device", "lease", "n", "devices", "leases", "boot", "agent"])
 def test_what_a_node_names_is_judged_anew_when_a_byte_of_it_changes(change: str) -> None:
     body = report.encode(a_report())
     assert verdict(usage_form.read, body) != "invalid"  # and is remembered
@@ -775,6 +775,8 @@ def test_what_a_node_names_is_judged_anew_when_a_byte_of_it_changes(change: str)
         "n": (b'"n":4', b'"n":5'),
         "devices": (b'"shape":"whole"', b'"shape":"whale"'),
         "leases": (b'"leases":["lease_', b'"leases":["lease+'),
+        "boot": (b'"boot":"', b'"boot":"x'),
+        "agent": (b'"agent":"', b'"agent":"\xc3\xbc'),
     }[change]
     assert old in body
     broken = body.replace(old, new)
