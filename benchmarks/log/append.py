@@ -8,7 +8,7 @@ One connection, one process, reports of 100 rows from 200 nodes. All contenders 
 into tables of the same definition (keys and storage included), in the same run, in turn:
 
 - ours: `usage_append`: classify, chain, store, move the heads; arguments built inside the clock
-- ours with checking: the same after verifying the signature and reading the report, in threads, as
+- ours with checking: the same after verifying the signature and reading the report, in a thread, as
   the door does with long requests, while the batch before is stored
 - peer: INSERT .. SELECT unnest .. ON CONFLICT DO NOTHING of ready rows: a dedupe and nothing else
 - limit: COPY of buffers built beforehand into event and key table, one transaction a batch
@@ -23,7 +23,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from struct import pack
 from typing import Any, NamedTuple
@@ -44,8 +44,6 @@ from ledger.log.usage import Item
 
 ROWS = 100
 NAME = report.NAME.encode()
-CHECKERS = 2
-"""Threads that check a batch while the one before it is stored."""
 FIGURE, FIGURES_CHECKED = 0.6, {100: 0.4}
 """Parts of the limit; with checking, by the size of a batch."""
 
@@ -135,26 +133,16 @@ def ours_checked(
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        with ThreadPoolExecutor(CHECKERS) as pool:
+        with ThreadPoolExecutor(1) as beside:
             start = time.perf_counter()
-            ahead = _checked_ahead(pool, raw[:size])
+            ahead = beside.submit(_checked_items, raw[:size])
             for at in range(size, len(raw) + size, size):
-                items = [item for part in ahead for item in part.result()]
-                ahead = _checked_ahead(pool, raw[at : at + size])
+                items = ahead.result()
+                ahead = beside.submit(_checked_items, raw[at : at + size])
                 usage.append(connection, items)
             return time.perf_counter() - start
     finally:
         sys.setswitchinterval(before)
-
-
-def _checked_ahead(
-    pool: ThreadPoolExecutor, raw: Sequence[tuple[BenchNode, Signed]]
-) -> list[Future[list[Item]]]:
-    """A batch in as many parts as there are threads."""
-    part = -(-len(raw) // CHECKERS)
-    return [
-        pool.submit(_checked_items, raw[at : at + part]) for at in range(0, len(raw), part or 1)
-    ]
 
 
 def _checked_items(raw: Sequence[tuple[BenchNode, Signed]]) -> list[Item]:
