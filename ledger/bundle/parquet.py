@@ -139,12 +139,16 @@ def _values(column: pa.Array) -> list[Any]:
         width, content = kind.byte_width, first.to_pybytes()
         return [content[at : at + width] for at in range(0, count * width, width)]
     if pa.types.is_integer(kind):
-        numbers = memoryview(first).cast("B").cast(_CODES[kind.bit_width])
-        return list(numbers[:count])
-    ends = memoryview(first).cast("B").cast("i")[: count + 1].tolist()
+        return _integers(first, kind.bit_width, count)
+    ends = _integers(first, 32, count + 1)
     content = parts[1].to_pybytes()
     found = [content[begin:end] for begin, end in pairwise(ends)]
     return [one.decode() for one in found] if pa.types.is_string(kind) else found
+
+
+def _integers(buffer: pa.Buffer, bits: int, count: int) -> list[int]:
+    """The first `count` of a buffer, which may be longer and end within one."""
+    return memoryview(buffer).cast("B")[: count * bits // 8].cast(_CODES[bits]).tolist()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import itertools
 import json
 import threading
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -574,12 +575,14 @@ def test_a_short_request_is_checked_where_it_came_in(
     assert door.post(node, node.envelope(node.next()[0])).status_code == 200
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("packed", "alike"), [(False, False), (True, False), (True, True)])
 def test_the_loop_goes_on_while_a_long_request_is_checked(
-    door: Door, monkeypatch: pytest.MonkeyPatch, packed: bool
+    door: Door, monkeypatch: pytest.MonkeyPatch, packed: bool, alike: bool
 ) -> None:
     node = door.keys.enrol(Node(f"long {next(_numbers)}"))
-    batch = [node.envelope(node.next()[0]) for _ in range(64)]
+    batch = [node.envelope(node.next()[0]) for _ in range(1 if alike else 64)]
+    batch *= 64 // len(batch)
+    assert (len(gzip.compress(json.dumps(batch).encode())) < door_module.PACKED_BYTES_MAX) == alike
     told = threading.Event()
     check = door_module._is_signed
 
@@ -597,6 +600,43 @@ def test_the_loop_goes_on_while_a_long_request_is_checked(
         return await door.sending(node, plain)
 
     assert len(door.run(beside()).json()["results"]) == len(batch)
+
+
+def test_a_request_that_no_thread_takes_in_time_is_busy_and_leaves_the_queue(
+    door: Door, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = [node.envelope(node.next()[0]) for _ in range(64)]
+    told, begun = threading.Event(), list[Any]()
+    monkeypatch.setattr(door_module, "_is_signed", lambda *signed: begun.append(signed))
+    with ThreadPoolExecutor(1) as checkers:
+        monkeypatch.setattr(door_module, "_checkers", checkers)
+        monkeypatch.setattr(door_module, "REQUEST_SECONDS_MAX", 0.05)
+        taken = checkers.submit(told.wait, 5)
+        answer = door.post(node, *batch)
+        told.set()
+        assert taken.result()
+    refused(answer, 503, "busy", None)
+    assert answer.headers["retry-after"] == "1"
+    assert not begun
+
+
+class Searched(bytes):
+    """Bytes that count how often something is looked for in them."""
+
+    times = 0
+
+    def find(self, *asked: Any) -> int:
+        self.times += 1
+        return super().find(*asked)
+
+
+def test_a_key_many_times_costs_no_more_than_one_that_stands_once() -> None:
+    one = json.dumps([Node().envelope(Node().next()[0])], separators=(",", ":")).encode()
+    raw = Searched(one.replace(b'"data_base64":', b'"data_base64":"",' * 1_000 + b'"data_base64":'))
+    envelopes = door_module._decode_batch(raw)
+    assert door_module._has_a_key_twice(raw, envelopes)
+    assert not door_module._has_a_key_twice(one, envelopes)
+    assert 1 <= raw.times <= 2
 
 
 # --- the fast reading agrees with the reference ----------------------------------------------

@@ -32,6 +32,14 @@ def test_a_column_is_read_as_arrow_reads_it(kind: pa.DataType, values: list[Any]
         assert parquet._values(part) == part.to_pylist()
 
 
+def test_a_buffer_may_end_within_a_value_that_no_row_has() -> None:
+    numbers = pa.py_buffer(b"\1\0\0\0\2\0\0\0\3")
+    column = pa.Array.from_buffers(pa.int32(), 2, [None, numbers])
+    assert parquet._values(column) == column.to_pylist() == [1, 2]
+    text = pa.Array.from_buffers(pa.string(), 1, [None, numbers, pa.py_buffer(b"abc")])
+    assert parquet._values(text) == text.to_pylist() == ["b"]
+
+
 def test_rows_of_several_groups_come_back_in_order(tmp_path: Path) -> None:
     rows = [
         (n % 64, n, TEXTS[n % 4], n, "name", BYTES[n % 4], b"l" * 32, b"c" * 32, 0, n)
