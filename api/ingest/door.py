@@ -21,6 +21,7 @@ import threading
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -132,6 +133,7 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 _decode_batch = msgspec.json.Decoder(list[_Envelope]).decode
 _encode = msgspec.json.encode
+_LONG_VALUE = b'"data_base64":"'
 _ENVELOPE_KEYS = len(_Envelope.__struct_fields__)
 _AT = re.compile(r"^(?P<detail>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -205,8 +207,8 @@ class UsageIngest:
         """Store the reports of one request; the answer is sent after the commit."""
         try:
             key = self._key_of(node_id)
-            envelopes = _envelopes(_inflated(raw, content_encoding))
-            return await self._take(node_id, key, envelopes)
+            items, refusal = await _checked_in_turn(node_id, key, raw, content_encoding)
+            return await self._take(node_id, key, items, refusal)
         except Refusal as refusal:
             return await self._refused(node_id, refusal, ())
 
@@ -251,15 +253,9 @@ class UsageIngest:
             raise Refusal(429, "one_request_at_a_time", "wait for the answer to the other one")
         self._in_flight.add(node_id)
 
-    async def _take(self, node_id: str, key: NodeKey, envelopes: list[_Envelope]) -> Answer:
-        items: list[Item] = []
-        refusal: Refusal | None = None
-        for index, envelope in enumerate(envelopes):
-            try:
-                items.append(_item(node_id, key, envelope, index))
-            except Refusal as found:
-                refusal = found
-                break
+    async def _take(
+        self, node_id: str, key: NodeKey, items: list[Item], refusal: Refusal | None
+    ) -> Answer:
         if not items:
             assert refusal is not None
             return await self._refused(node_id, refusal, ())
@@ -426,21 +422,81 @@ class _Budget:
 # --- one request -----------------------------------------------------------------------------
 
 
+Checked = tuple[list[Item], Refusal | None]
+"""The reports up to the first that is refused, and its refusal."""
+
+
+def _checked(node_id: str, key: NodeKey, plain: bytes) -> Checked:
+    """The reports of one request, ready for the log. Raises Refusal: it is no batch of reports."""
+    items: list[Item] = []
+    for index, envelope in enumerate(_envelopes(plain)):
+        try:
+            items.append(_item(node_id, key, envelope, index))
+        except Refusal as refusal:
+            return items, refusal
+    return items, None
+
+
+def _inflated_and_checked(
+    node_id: str, key: NodeKey, raw: bytes, content_encoding: str | None
+) -> Checked:
+    return _checked(node_id, key, _inflated(raw, content_encoding))
+
+
+LOOP_BYTES_MAX = 32_768
+"""A longer request is checked in a thread: 64 reports take as long as 64 requests. Out of gzip."""
+PACKED_BYTES_MAX = 8_192
+"""What gzip has packed into more is not looked at in the loop."""
+_checkers = ThreadPoolExecutor(2, "check reports")
+
+
+async def _checked_in_turn(
+    node_id: str, key: NodeKey, raw: bytes, content_encoding: str | None
+) -> Checked:
+    """As `_inflated_and_checked`. Raises Refusal, also when no thread was free in time.
+
+    A short one is checked where it came in: passing the interpreter to a thread and back costs more
+    than the signature that runs without it. One that waits for a thread waits as it was sent.
+    """
+    short = None
+    if len(raw) <= (PACKED_BYTES_MAX if content_encoding else LOOP_BYTES_MAX):
+        short = _inflated_up_to(LOOP_BYTES_MAX, raw, content_encoding)
+    if short is not None:
+        return _checked(node_id, key, short)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(REQUEST_SECONDS_MAX):
+            return await loop.run_in_executor(
+                _checkers, _inflated_and_checked, node_id, key, raw, content_encoding
+            )
+    except TimeoutError:
+        # One that no thread has begun leaves the queue with this.
+        raise Refusal(503, "busy", "not checked in time; send it again") from None
+
+
 def _inflated(raw: bytes, content_encoding: str | None) -> bytes:
     """The request's bytes as sent or out of gzip, never more than the limit."""
     if len(raw) > REQUEST_BYTES_MAX:
         raise _too_large(f"at most {REQUEST_BYTES_MAX} bytes")
+    plain = _inflated_up_to(REQUEST_BYTES_MAX, raw, content_encoding)
+    if plain is None:
+        raise _too_large(f"at most {REQUEST_BYTES_MAX} bytes after gunzip")
+    return plain
+
+
+def _inflated_up_to(most: int, raw: bytes, content_encoding: str | None) -> bytes | None:
+    """The request's bytes as sent or out of gzip; None: gzip holds more than `most`."""
     if content_encoding in (None, "", "identity"):
         return raw
     if content_encoding != "gzip":
         raise Refusal(415, "unsupported_media_type", "content encodings: identity, gzip")
     inflater = zlib.decompressobj(wbits=31)
     try:
-        plain = inflater.decompress(raw, REQUEST_BYTES_MAX + 1)
+        plain = inflater.decompress(raw, most + 1)
     except zlib.error:
         raise Refusal(400, "malformed", "not gzip") from None
-    if len(plain) > REQUEST_BYTES_MAX:
-        raise _too_large(f"at most {REQUEST_BYTES_MAX} bytes after gunzip")
+    if len(plain) > most:
+        return None
     if not inflater.eof or inflater.unused_data:
         raise Refusal(400, "malformed", "the gzip stream is cut or has a tail")
     return plain
@@ -469,10 +525,23 @@ def _has_a_key_twice(raw: bytes, envelopes: list[_Envelope]) -> bool:
     keys = len(envelopes) * _ENVELOPE_KEYS
     keys -= sum(envelope.datacontenttype is None for envelope in envelopes)
     if b"\\" not in raw:
-        return raw.count(b'"') != 4 * keys
+        return _quotes(raw, len(envelopes)) != 4 * keys
     found: list[int] = []
     json.loads(raw, object_pairs_hook=lambda pairs: found.append(len(pairs)))
     return sum(found) != keys
+
+
+def _quotes(raw: bytes, leaps: int) -> int:
+    """How many there are: as many long values, where there can be none, are leapt over."""
+    found, at = 0, 0
+    for _ in range(leaps):
+        long = raw.find(_LONG_VALUE, at)
+        if long < 0:
+            break
+        begin = long + len(_LONG_VALUE)
+        found += raw.count(b'"', at, begin)
+        at = raw.index(b'"', begin)
+    return found + raw.count(b'"', at)
 
 
 def _malformed_envelope(said: str) -> Refusal:

@@ -75,13 +75,11 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     numbers = SIZES[size]
     with workplace(server) as (folder, made):
         body_bytes = _make_requests(folder / "requests", numbers)
-        measured = {
-            kind: [
-                _measure(made, kind, f"ingest_{kind}_{turn}", folder, size)
-                for turn in range(numbers.rounds)
-            ]
-            for kind in SERVERS
-        }
+        measured: dict[str, list[dict[str, Any]]] = {kind: [] for kind in SERVERS}
+        for turn in range(numbers.rounds):
+            for kind in SERVERS:
+                database = f"ingest_{kind}_{turn}"
+                measured[kind].append(_measure(made, kind, database, folder, size))
         settings = _settings(made)
     best = {kind: _median(turns) for kind, turns in measured.items()}
     return {
@@ -330,7 +328,9 @@ def _ours(uri: str) -> Any:
     from fastapi import FastAPI
 
     from api.ingest.door import UsageIngest, fast, tune_collector
+    from cli.serve import SWITCH_SECONDS
 
+    sys.setswitchinterval(SWITCH_SECONDS)
     log = usage.UsageLog(uri)
 
     @asynccontextmanager

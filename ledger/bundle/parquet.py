@@ -10,9 +10,9 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,6 +50,8 @@ GROUP_ROWS = 1_000
 """Rows of a row group: what a writer and a reader hold in memory at once."""
 FILE_ROWS = 200_000
 """Rows of one file."""
+_CODES: dict[int, Literal["h", "i", "q"]] = {16: "h", 32: "i", 64: "q"}
+"""Signed integers of so many bits, as memoryview names them."""
 
 
 class FileDamaged(ValueError):
@@ -123,7 +125,30 @@ def read_log(path: Path, schema: pa.Schema) -> Iterator[Row]:
     """The rows of one file, in order. Raises FileDamaged."""
     with _opened(path, schema) as file:
         for batch in file.iter_batches(GROUP_ROWS):
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            yield from zip(*map(_values, batch.columns), strict=True)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """What `to_pylist` gives, without an object of Arrow for each value on the way."""
+    kind, count = column.type, len(column)
+    _, *parts = column.buffers()
+    if column.null_count or column.offset or not all(parts):
+        return list(column.to_pylist())
+    first = parts[0]
+    if pa.types.is_fixed_size_binary(kind):
+        width, content = kind.byte_width, first.to_pybytes()
+        return [content[at : at + width] for at in range(0, count * width, width)]
+    if pa.types.is_integer(kind):
+        return _integers(first, kind.bit_width, count)
+    ends = _integers(first, 32, count + 1)
+    content = parts[1].to_pybytes()
+    found = [content[begin:end] for begin, end in pairwise(ends)]
+    return [one.decode() for one in found] if pa.types.is_string(kind) else found
+
+
+def _integers(buffer: pa.Buffer, bits: int, count: int) -> list[int]:
+    """The first `count` of a buffer, which may be longer and end within one."""
+    return memoryview(buffer).cast("B")[: count * bits // 8].cast(_CODES[bits]).tolist()
 
 
 @contextmanager

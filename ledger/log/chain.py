@@ -79,17 +79,23 @@ def stored_body(signed: bytes, key_id: str, signature: bytes) -> bytes:
 
 def split_body(body: bytes) -> tuple[bytes, str, bytes]:
     """Signed bytes, key id and signature of a stored body. Raises ValueError if it is not one."""
-    parts: list[bytes] = []
+    first = 4 + int.from_bytes(body[:4], "big")
+    second = first + 4 + int.from_bytes(body[first : first + 4], "big")
+    third = second + 4 + int.from_bytes(body[second : second + 4], "big")
+    if third == len(body):
+        return body[4:first], body[first + 4 : second].decode(), body[second + 4 :]
+    raise ValueError(_split_fault(body))
+
+
+def _split_fault(body: bytes) -> str:
+    """Why a body does not fall into three parts."""
     at = 0
     while at < len(body):
         end = at + 4 + int.from_bytes(body[at : at + 4], "big")
         if end > len(body) or at + 4 > len(body):
-            raise ValueError("stored body: a length points past the end")
-        parts.append(body[at + 4 : end])
+            return "stored body: a length points past the end"
         at = end
-    if len(parts) != 3:
-        raise ValueError("stored body: three parts are needed")
-    return parts[0], parts[1].decode(), parts[2]
+    return "stored body: three parts are needed"
 
 
 # --- conformance suite `chain_hash` ----------------------------------------------------------

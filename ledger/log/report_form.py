@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from itertools import accumulate, repeat
-from operator import add, ge, gt, sub
+from operator import add, ge, sub
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -57,8 +58,8 @@ class _Device(_Strict):
 
 
 class _Cols(_Strict):
-    device: _Nats
-    lease: _NatsOrNull
+    device: msgspec.Raw
+    lease: msgspec.Raw
     driver_epoch: _Int31s
     step_us: _Nats
     len_us: _Length | list[_Length]
@@ -95,20 +96,17 @@ class _Resources(_Strict):
 
 class _Report(_Strict):
     v: Literal[1]
-    node: Annotated[str, Meta(pattern=rf"\A(?:{report.NODE_PATTERN})\Z")]
+    node: msgspec.Raw
     seq: Annotated[int, Meta(ge=1, le=report.INT_MAX)]
     prev: Annotated[str, Meta(pattern=rf"\A(?:{report.HASH_PATTERN})\Z")]
-    boot: Annotated[str, Meta(pattern=rf"\A(?:{report.BOOT_PATTERN})\Z")]
-    agent: Annotated[str, Meta(pattern=rf"\A(?:{report.AGENT_PATTERN})\Z")]
+    boot: msgspec.Raw
+    agent: msgspec.Raw
     mono_us: _Nat
     wall_us: _Nat
     clock_offset_us: _Signed | None
     clock_rtt_us: Annotated[int, Meta(ge=0, le=report.CLOCK_RTT_US_MAX)] | None
-    devices: Annotated[list[_Device], Meta(max_length=report.DEVICES_MAX)]
-    leases: Annotated[
-        list[Annotated[str, Meta(pattern=rf"\A(?:{report.LEASE_PATTERN})\Z")]],
-        Meta(max_length=report.LEASES_MAX),
-    ]
+    devices: msgspec.Raw
+    leases: msgspec.Raw
     n: Annotated[int, Meta(ge=1, le=report.ROWS_MAX)]
     cols: _Cols
     # Events are rare and their data free: the reference reads such reports.
@@ -117,6 +115,26 @@ class _Report(_Strict):
 
 
 _decode = msgspec.json.Decoder(_Report).decode
+_decode_node = msgspec.json.Decoder(
+    Annotated[str, Meta(pattern=rf"\A(?:{report.NODE_PATTERN})\Z")]
+).decode
+_decode_boot = msgspec.json.Decoder(
+    Annotated[str, Meta(pattern=rf"\A(?:{report.BOOT_PATTERN})\Z")]
+).decode
+_decode_agent = msgspec.json.Decoder(
+    Annotated[str, Meta(pattern=rf"\A(?:{report.AGENT_PATTERN})\Z")]
+).decode
+_decode_devices = msgspec.json.Decoder(
+    Annotated[list[_Device], Meta(max_length=report.DEVICES_MAX)]
+).decode
+_decode_leases = msgspec.json.Decoder(
+    Annotated[
+        list[Annotated[str, Meta(pattern=rf"\A(?:{report.LEASE_PATTERN})\Z")]],
+        Meta(max_length=report.LEASES_MAX),
+    ]
+).decode
+_decode_nats = msgspec.json.Decoder(_Nats).decode
+_decode_nats_or_null = msgspec.json.Decoder(_NatsOrNull).decode
 _COLUMNS = _Cols.__struct_fields__
 _DEVICE_STRINGS = len(_Device.__struct_fields__) + 4
 _STRINGS = len(_Report.__struct_fields__) - 1 + 4 + len(_COLUMNS)
@@ -142,8 +160,9 @@ def read(body: bytes) -> Identity:
     if len(body) <= report.BODY_BYTES_MAX and b"\\" not in body:
         try:
             found = _decode(body)
-            if _holds(body, found):
-                return Identity(found.node, found.seq, found.prev)
+            named = _holds(body, found)
+            if named is not None:
+                return Identity(named.node, found.seq, found.prev)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             pass
     whole = report.parse(body)
@@ -210,45 +229,125 @@ def _only(pairs: Any, name: str, kind: type) -> Any:
     return values[0]
 
 
+# --- what a node names -----------------------------------------------------------------------
+
+
+class _Named(NamedTuple):
+    """Node, boot, agent, devices, leases and the rows' places among them: what a node repeats in
+    each report.
+
+    `strings` that devices and leases hold, number of `leases`, and `turn`: rows after which every
+    device comes again under the same lease, 0 if there is no such turn.
+    """
+
+    node: str
+    strings: int
+    leases: int
+    turn: int
+
+
+NAMED_MAX = 65_536
+"""How many are remembered, some 300 bytes each; then it is begun anew."""
+_named: dict[bytes, _Named] = {}
+"""Those that keep the rules, by the SHA-256 of their bytes: equal bytes are judged once."""
+
+
+def _named_by(found: _Report) -> _Named | None:
+    """None: they break a rule. Raises MsgspecError: they are not of their form."""
+    cols = found.cols
+    names = found.node, found.boot, found.agent
+    parts = (*names, found.devices, found.leases, cols.device, cols.lease)
+    lengths = b"%d %d %d %d %d %d %d %d " % (found.n, *map(len, parts))
+    digest = sha256(b"".join((lengths, *parts))).digest()
+    known = _named.get(digest)
+    if known is None:
+        known = _judged(found)
+        if known is not None:
+            if len(_named) >= NAMED_MAX:
+                _named.clear()
+            _named[digest] = known
+    return known
+
+
+def _judged(found: _Report) -> _Named | None:
+    node = _decode_node(found.node)
+    _decode_boot(found.boot)
+    _decode_agent(found.agent)
+    devices, leases = _decode_devices(found.devices), _decode_leases(found.leases)
+    of_rows = _decode_nats(found.cols.device), _decode_nats_or_null(found.cols.lease)
+    if len({device.id for device in devices}) != len(devices) or len(set(leases)) != len(leases):
+        return None
+    for values, count in zip(of_rows, (len(devices), len(leases)), strict=True):
+        if not _is_column(values, found.n):
+            return None
+        named: Any = set(values) if type(values) is list else {values}
+        if max(named - {None}, default=-1) >= count:
+            return None
+    strings = len(leases) + _DEVICE_STRINGS * len(devices)
+    strings += sum(device.parent is not None for device in devices)
+    return _Named(node, strings, len(leases), _turn(*of_rows))
+
+
+def _turn(devices: Any, leases: Any) -> int:
+    """The usual report: each device once, in a fixed order, over and over."""
+    turn = len(set(devices)) if type(devices) is list else 1
+    if type(devices) is list and devices[turn:] != devices[:-turn]:
+        return 0
+    if type(leases) is list and leases[turn:] != leases[:-turn]:
+        return 0
+    return turn
+
+
 # --- the rules across fields -----------------------------------------------------------------
 
 
-def _holds(body: bytes, found: _Report) -> bool:
+def _holds(body: bytes, found: _Report) -> _Named | None:
+    """What the node names, if every rule is kept."""
+    named = _named_by(found)
+    if named is None or body.count(b'"') != 2 * _strings(found, named):
+        return None
     cols, n = found.cols, found.n
-    strings = _STRINGS + len(found.leases) + _DEVICE_STRINGS * len(found.devices)
-    for device in found.devices:
-        strings += device.parent is not None
     for values in msgspec.structs.astuple(cols):
-        if type(values) is list and (
-            len(values) != n or (values[0] == values[-1] and values.count(values[0]) == n)
-        ):
-            return False
-    strings += n if type(cols.reason) is list else 1
+        if type(values) is list and not _is_column(values, n):
+            return None
+    resources = found.resources
+    if type(resources) is _Resources and not _resources_hold(
+        resources, named.leases, found.mono_us
+    ):
+        return None
+    starts = _starts(cols.step_us, n)
+    holds = (
+        _buckets_hold(cols, n)
+        and _places_hold(cols, n, named.turn, starts)
+        and _times_hold(cols, starts, found.mono_us)
+    )
+    return named if holds else None
+
+
+def _strings(found: _Report, named: _Named) -> int:
+    """In a report whose every key stands once: all are needed and no other is allowed, so that one
+    string more means a key twice.
+    """
+    strings = _STRINGS + named.strings
+    strings += found.n if type(found.cols.reason) is list else 1
     resources = found.resources
     if type(resources) is _Resources:
         strings += _RESOURCE_STRINGS
         strings += resources.n if type(resources.source) is list else 1
-        if not _resources_hold(resources, len(found.leases), found.mono_us):
-            return False
-    # Every key is needed and no other allowed: a key too many means a key twice.
-    if body.count(b'"') != 2 * strings:
-        return False
-    if len(set(found.leases)) != len(found.leases):
-        return False
-    if len({device.id for device in found.devices}) != len(found.devices):
-        return False
-    starts = _starts(cols.step_us, n)
-    return (
-        _buckets_hold(cols, n)
-        and _places_hold(found, starts)
-        and _times_hold(cols, starts, found.mono_us)
-    )
+    return strings
+
+
+def _is_column(values: Any, n: int) -> bool:
+    """One value, or a list of `n` that are not all equal."""
+    if type(values) is not list:
+        return True
+    return len(values) == n and not (values[0] == values[-1] and values.count(values[0]) == n)
 
 
 def _resources_hold(told: _Resources, leases: int, mono_us: int) -> bool:
     n = told.n
     for values in msgspec.structs.astuple(told):
-        if type(values) is list and (len(values) != n or values.count(values[0]) == n):
+        if not _is_column(values, n):
             return False
     named: Any = told.lease
     if (max(named) if type(named) is list else named) >= leases:
@@ -286,52 +385,39 @@ def _buckets_hold(cols: _Cols, n: int) -> bool:
         lengths = cols.len_us if type(cols.len_us) is list else [cols.len_us] * n
         if list(sums) != lengths:
             return False
-    busy: Any = cols.busy_us
-    if type(busy) is int:
-        return bool(busy <= (min(available) if type(available) is list else available))
+    return _busy_holds(cols.busy_us, available)
+
+
+def _busy_holds(busy: Any, available: Any) -> bool:
+    """Never busy for longer than available, where it was measured."""
     if busy is None:
         return True
-    if None in busy:
-        pairs = zip(busy, _each(available), strict=False)
-        return all(used is None or used <= limit for used, limit in pairs)
-    return not any(map(gt, busy, _each(available)))
+    if type(busy) is int:
+        return bool(busy <= (min(available) if type(available) is list else available))
+    if type(available) is int:
+        try:
+            return bool(max(busy) <= available)
+        except TypeError:
+            pass  # a row was not measured
+    pairs = zip(busy, _each(available), strict=False)
+    return all(used is None or used <= limit for used, limit in pairs)
 
 
-def _places_hold(found: _Report, starts: Sequence[int]) -> bool:
-    """Indexes in range, rows sorted, no overlap of rows of one device and lease."""
-    cols, n = found.cols, found.n
-    devices: Any = cols.device
-    leases: Any = cols.lease
-    if (max(devices) if type(devices) is list else devices) >= len(found.devices):
-        return False
-    named = set(leases) if type(leases) is list else {leases}
-    named.discard(None)
-    if named and max(named) >= len(found.leases):
-        return False
-    turn = _turn(devices, leases)
+def _places_hold(cols: _Cols, n: int, turn: int, starts: Sequence[int]) -> bool:
+    """Rows sorted, no overlap of rows of one device and lease."""
     if not (_turns_hold(cols.len_us, starts, turn) if turn else _rows_hold(cols, starts)):
         return False
-    if len(set(starts)) == n:
+    steps = cols.step_us
+    if type(steps) is list and steps.count(0) == (steps[0] == 0):
+        return True  # no two start together
+    if type(steps) is int and (steps or n == 1):
         return True
     idle_last = [
         report.LEASES_MAX if lease is None else lease
-        for lease, _ in zip(_each(leases), starts, strict=False)
+        for lease, _ in zip(_each(_decode_nats_or_null(cols.lease)), starts, strict=False)
     ]
-    places = list(zip(starts, _each(devices), idle_last, strict=False))
+    places = list(zip(starts, _each(_decode_nats(cols.device)), idle_last, strict=False))
     return places == sorted(places)
-
-
-def _turn(devices: Any, leases: Any) -> int:
-    """Rows after which every device comes again under the same lease; 0 if there is no such turn.
-
-    The usual report: each device once, in a fixed order, over and over.
-    """
-    turn = len(set(devices)) if type(devices) is list else 1
-    if type(devices) is list and devices[turn:] != devices[:-turn]:
-        return 0
-    if type(leases) is list and leases[turn:] != leases[:-turn]:
-        return 0
-    return turn
 
 
 def _turns_hold(lengths: Any, starts: Sequence[int], turn: int) -> bool:
@@ -345,7 +431,8 @@ def _rows_hold(cols: _Cols, starts: Sequence[int]) -> bool:
     """No overlap, row by row."""
     last: dict[tuple[int, int | None], int] = {}
     get = last.get
-    keys = zip(_each(cols.device), _each(cols.lease), strict=False)
+    devices, leases = _decode_nats(cols.device), _decode_nats_or_null(cols.lease)
+    keys = zip(_each(devices), _each(leases), strict=False)
     for key, start, length in zip(keys, starts, _each(cols.len_us), strict=False):
         if get(key, 0) > start:
             return False

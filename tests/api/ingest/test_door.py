@@ -9,7 +9,9 @@ import asyncio
 import gzip
 import itertools
 import json
+import threading
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -20,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api.ingest import door as door_module
 from api.ingest.door import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
 from domain.metering import report
 from domain.metering.report import ReportInvalid
@@ -562,6 +565,80 @@ def test_a_full_queue_is_503_with_retry_after(database: str) -> None:
     door.close()
 
 
+# --- short and long requests -----------------------------------------------------------------
+
+
+def test_a_short_request_is_checked_where_it_came_in(
+    door: Door, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door_module, "_checkers", None)
+    assert door.post(node, node.envelope(node.next()[0])).status_code == 200
+
+
+@pytest.mark.parametrize(("packed", "alike"), [(False, False), (True, False), (True, True)])
+def test_the_loop_goes_on_while_a_long_request_is_checked(
+    door: Door, monkeypatch: pytest.MonkeyPatch, packed: bool, alike: bool
+) -> None:
+    node = door.keys.enrol(Node(f"long {next(_numbers)}"))
+    batch = [node.envelope(node.next()[0]) for _ in range(1 if alike else 64)]
+    batch *= 64 // len(batch)
+    assert (len(gzip.compress(json.dumps(batch).encode())) < door_module.PACKED_BYTES_MAX) == alike
+    told = threading.Event()
+    check = door_module._is_signed
+
+    def waits(*signed: Any) -> bool:
+        assert told.wait(10), "the loop stands still"
+        return check(*signed)
+
+    monkeypatch.setattr(door_module, "_is_signed", waits)
+
+    async def beside() -> httpx.Response:
+        asyncio.get_running_loop().call_later(0.01, told.set)
+        plain = json.dumps(batch).encode()
+        if packed:
+            return await door.sending(node, gzip.compress(plain), content_encoding="gzip")
+        return await door.sending(node, plain)
+
+    assert len(door.run(beside()).json()["results"]) == len(batch)
+
+
+def test_a_request_that_no_thread_takes_in_time_is_busy_and_leaves_the_queue(
+    door: Door, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = [node.envelope(node.next()[0]) for _ in range(64)]
+    told, begun = threading.Event(), list[Any]()
+    monkeypatch.setattr(door_module, "_is_signed", lambda *signed: begun.append(signed))
+    with ThreadPoolExecutor(1) as checkers:
+        monkeypatch.setattr(door_module, "_checkers", checkers)
+        monkeypatch.setattr(door_module, "REQUEST_SECONDS_MAX", 0.05)
+        taken = checkers.submit(told.wait, 5)
+        answer = door.post(node, *batch)
+        told.set()
+        assert taken.result()
+    refused(answer, 503, "busy", None)
+    assert answer.headers["retry-after"] == "1"
+    assert not begun
+
+
+class Searched(bytes):
+    """Bytes that count how often something is looked for in them."""
+
+    times = 0
+
+    def find(self, *asked: Any) -> int:
+        self.times += 1
+        return super().find(*asked)
+
+
+def test_a_key_many_times_costs_no_more_than_one_that_stands_once() -> None:
+    one = json.dumps([Node().envelope(Node().next()[0])], separators=(",", ":")).encode()
+    raw = Searched(one.replace(b'"data_base64":', b'"data_base64":"",' * 1_000 + b'"data_base64":'))
+    envelopes = door_module._decode_batch(raw)
+    assert door_module._has_a_key_twice(raw, envelopes)
+    assert not door_module._has_a_key_twice(one, envelopes)
+    assert 1 <= raw.times <= 2
+
+
 # --- the fast reading agrees with the reference ----------------------------------------------
 
 POOL: list[Any] = [
@@ -726,6 +803,35 @@ def test_the_fast_reading_agrees_with_the_reference_on_mutated_reports(random: R
             except (ValueError, IndexError):
                 break  # no longer JSON, or nothing left: as good a case as any
         assert verdict(usage_form.read, mutated) == verdict(report.parse, mutated), mutated
+
+
+@pytest.mark.parametrize("change", ["device", "lease", "n", "devices", "leases", "boot", "agent"])
+def test_what_a_node_names_is_judged_anew_when_a_byte_of_it_changes(change: str) -> None:
+    body = report.encode(a_report())
+    assert verdict(usage_form.read, body) != "invalid"  # and is remembered
+    old, new = {
+        "device": (b'"device":[0,1,0,1]', b'"device":[0,1,0,2]'),
+        "lease": (b'"lease":[0,1,0,1]', b'"lease":[0,1,0,7]'),
+        "n": (b'"n":4', b'"n":5'),
+        "devices": (b'"shape":"whole"', b'"shape":"whale"'),
+        "leases": (b'"leases":["lease_', b'"leases":["lease+'),
+        "boot": (b'"boot":"', b'"boot":"x'),
+        "agent": (b'"agent":"', b'"agent":"\xc3\xbc'),
+    }[change]
+    assert old in body
+    broken = body.replace(old, new)
+    assert verdict(usage_form.read, broken) == verdict(report.parse, broken) == "invalid"
+    assert verdict(usage_form.read, body) != "invalid"
+
+
+def test_what_is_remembered_of_nodes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_form, "NAMED_MAX", 3)
+    monkeypatch.setattr(usage_form, "_named", {})
+    for count in range(1, 9):
+        whole = a_report(devices=count)
+        body = report.encode(replace(whole, rows=rows(2 * count, count)))
+        assert verdict(usage_form.read, body) == verdict(report.parse, body) != "invalid"
+        assert len(usage_form._named) <= 3
 
 
 @examples(200)

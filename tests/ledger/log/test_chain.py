@@ -64,6 +64,38 @@ def test_other_bytes_are_no_stored_body(body: bytes) -> None:
         split_body(body)
 
 
+def parts_one_by_one(body: bytes) -> list[bytes] | None:
+    parts, at = [], 0
+    while at < len(body):
+        end = at + 4 + int.from_bytes(body[at : at + 4], "big")
+        if end > len(body) or at + 4 > len(body):
+            return None
+        parts.append(body[at + 4 : end])
+        at = end
+    return parts if len(parts) == 3 else None
+
+
+def near_a_stored_body() -> st.SearchStrategy[bytes]:
+    """Lengths and bytes as they may be when some were changed, cut off or added."""
+    part = st.tuples(st.integers(0, 5), st.binary(max_size=5))
+    return st.lists(part, max_size=4).map(
+        lambda told: b"".join(length.to_bytes(4, "big") + content for length, content in told)
+    )
+
+
+@given(near_a_stored_body() | st.binary(max_size=20))
+def test_a_body_comes_apart_at_once_where_it_does_part_by_part(body: bytes) -> None:
+    wanted = parts_one_by_one(body)
+    try:
+        signed, key_id, signature = split_body(body)
+    except UnicodeDecodeError:
+        assert wanted is not None
+    except ValueError:
+        assert wanted is None
+    else:
+        assert [signed, key_id.encode(), signature] == wanted
+
+
 def test_a_log_nobody_knows_is_refused_before_anything_else() -> None:
     for log in ("usage/64", "usage/01", "Market", "usage/-1"):
         with pytest.raises(Refused) as refused:
