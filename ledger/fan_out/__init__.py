@@ -2,4 +2,4 @@
 order, from this process, from several, or from a cluster.
 """
 
-__all__ = ("choice", "executor", "processes")
+__all__ = ("choice", "executor", "folder", "processes")
