@@ -42,7 +42,7 @@ from domain.epochs.epoch import (
     MatureRewards,
     SealEpoch,
 )
-from domain.epochs.epoch_file import file_sha256
+from domain.epochs.epoch_file import file_sha256, read_cut
 from domain.epochs.forfeit import FORFEITS_MAX, ForfeitRewards, due_us
 from domain.epochs.policy import NETWORK, PolicyPublished
 from domain.epochs.reasons import EpochsReason
@@ -195,6 +195,7 @@ def seal_epoch(
         clients = _keep_file(clients_path(data_dir, epoch), found.clients_file(digest))
         settled = found.outcome
     if sealed is None:
+        _require_settled(epoch_path(data_dir, epoch), digest)
         command = SealEpoch(
             outcome=settled,
             file_sha256=digest,
@@ -208,6 +209,22 @@ def seal_epoch(
     sealed = _known(ledger, epoch).sealed
     assert sealed is not None
     return sealed
+
+
+CHECKED_BYTES_MAX = 2**22
+"""An epoch file up to this size is settled again, as a whole, before its hash is sealed."""
+
+
+def _require_settled(path: Path, digest: str) -> None:
+    """The file on disk has this hash and, unless it is large, is what its own nodes come to by
+    `settle`, which shares no lanes, rows or processes with what wrote it. Raises SealDiffers.
+    """
+    if path.stat().st_size > CHECKED_BYTES_MAX:
+        found = sha256_of(path)
+    else:
+        found = file_sha256(settle(read_cut(path.read_bytes())))
+    if found != digest:
+        raise SealDiffers(f"{path.name}: written as {digest}, settled again {found}")
 
 
 def _check_carry(ledger: Ledger, epoch: int) -> None:

@@ -79,12 +79,14 @@ def rewards_in(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _whole_rows(text: str) -> tuple[list[list[str]], int]:
-    """The rows that a text begins with, and how much of it they are with what follows each."""
+    """The rows that a text begins with, and how much of it they are with the mark behind each."""
     rows, at = [], 0
     while text.startswith("[", at):
         try:
             row, end = json.JSONDecoder().raw_decode(text, at)
         except ValueError:  # cut off
+            break
+        if end == len(text):  # the mark behind it is in the next piece, and so is the row
             break
         rows.append(row)
         at = end + 1  # the comma, or the end of the list

@@ -47,7 +47,8 @@ def settled_by_lanes(
         apply: Map = map
         store: Store = Memory()
         if len(first) > FEW:
-            folder.mkdir(parents=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700)
             stack.callback(shutil.rmtree, folder)
             processes = opened(f"processes:{min(usable(), PROCESSES_MAX)}")
             apply, store = stack.enter_context(processes).map, Folder(folder)

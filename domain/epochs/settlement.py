@@ -697,6 +697,12 @@ def is_sound(s: Outcome) -> bool:
     ids = [who for who, _ in s.rewards]
     return (
         told == due
+        and _is_split(s, COMPUTE, s.compute_pool + opening.compute_carry, s.compute_carry)
+        and _is_split(
+            s, AVAILABILITY, s.availability_pool + opening.availability_carry, s.availability_carry
+        )
+        and sum(one.returned for one in s.unallocated) == s.returned_emission + s.returned_release
+        and _are_adjusted(s)
         and s.compute_pool + s.availability_pool + s.treasury_pool == s.emission + s.release
         and s.minted == s.total + s.compute_carry + s.availability_carry - before
         and min(s.compute_carry, s.availability_carry) >= 0
@@ -704,4 +710,36 @@ def is_sound(s: Outcome) -> bool:
         and 0 <= s.returned_release <= s.release
         and all(units > 0 for _, units in s.rewards)
         and all(one < following for one, following in pairwise(ids))
+    )
+
+
+def _is_split(s: Outcome, pool: str, everything: int, carry: int) -> bool:
+    """Whether nobody's part of a pool is not more than there is of it, and all where no node has a
+    weight in it.
+    """
+    parts = [one for one in s.unallocated if one.pool == pool]
+    of_availability = s.availability_weight + s.availability_tier_2_weight
+    weight = s.compute_weight if pool == COMPUTE else of_availability
+    left = sum(one.units for one in parts)
+    return (
+        all(0 <= one.returned <= one.units for one in parts)
+        and carry == _carried(parts, pool)
+        and (left <= everything if weight else left == everything)
+    )
+
+
+def _are_adjusted(s: Outcome) -> bool:
+    """Whether what stays open of adjustments was open before, and the treasury took and gave the
+    rest.
+    """
+    due, left, paid = dict(s.cut.openings.adjustments), dict(s.adjustments), dict(s.rewards)
+    moved = {who: delta - left.get(who, 0) for who, delta in due.items()}
+    given = sum(units for who, units in moved.items() if who != TREASURY)
+    return (
+        s.adjustments == tuple(sorted(left.items()))
+        and left.keys() <= due.keys()
+        and all(min(0, due[who]) <= delta <= max(0, due[who]) for who, delta in left.items())
+        and all(left.values())
+        and all(paid.get(who, 0) >= units for who, units in moved.items() if who != TREASURY)
+        and paid.get(TREASURY, 0) >= s.treasury_pool - given
     )

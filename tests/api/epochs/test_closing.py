@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Generator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,7 @@ from domain.epochs import lanes
 from domain.epochs.clients import ClientUse, clients_file
 from domain.epochs.epoch import stream_of
 from domain.epochs.epoch_file import epoch_file, file_sha256
+from domain.epochs.lanes import SettledLanes
 from domain.epochs.reasons import EpochsReason
 from domain.metering.reasons import MeteringReason
 from domain.refusal import Refused
@@ -343,6 +346,29 @@ def test_processes_seal_a_large_epoch_to_the_same_files_and_leave_nothing_behind
     assert sealed.clients_sha256 == sha256(clients).hexdigest()
     names = sorted(path.name for path in left.parent.iterdir())
     assert names == ["1.clients.json", "1.json"]
+
+
+def test_what_the_nodes_of_a_small_epoch_do_not_come_to_is_not_sealed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One unit of another account's: pools, carries and sums are as they should be."""
+    scene.end_epoch(1)
+    close_epoch(scene.ledger, scene.connection, 1, scene.now_us, "job")
+    real = settling.settle_lanes
+
+    def wrong(*told: Any, **named: Any) -> SettledLanes:
+        found = real(*told, **named)
+        (one, more), (other, less), *others = found.outcome.rewards
+        rewards = ((one, more + 1), (other, less - 1), *others)
+        return replace(found, outcome=replace(found.outcome, rewards=rewards))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(settling, "settle_lanes", wrong)
+        with pytest.raises(SealDiffers):
+            seal_epoch(scene.ledger, scene.connection, 1, scene.now_us, data_dir=scene.data_dir)
+    assert scene.ledger.market.state_of(stream_of(1)).sealed is None
+    sealed = seal_epoch(scene.ledger, scene.connection, 1, scene.now_us, data_dir=scene.data_dir)
+    assert sha256(epoch_path(scene.data_dir, 1).read_bytes()).hexdigest() == sealed.file_sha256
 
 
 def test_rewards_mature_after_the_holdback(

@@ -32,7 +32,16 @@ from domain.epochs.epoch_file import ROWS_AT_ONCE, epoch_file, file_sha256, read
 from domain.epochs.policy import NETWORK
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward
-from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of, settle
+from domain.epochs.settlement import (
+    COMPUTE,
+    ROUNDING,
+    NodeCut,
+    Settlement,
+    Unallocated,
+    Use,
+    pools_of,
+    settle,
+)
 from domain.metering.pin import PINS
 from domain.metering.reasons import MeteringReason
 from domain.money import MoneyReason, credit, token
@@ -341,6 +350,15 @@ def test_a_seal_that_does_not_match_its_cut_is_refused() -> None:
         replace(SETTLED, rewards=(*others, first)),
         replace(SETTLED, compute_carry=SETTLED.compute_carry + 1),
         replace(SETTLED, returned_emission=-1),
+        replace(SETTLED, adjustments=((first[0], 1),)),
+        replace(SETTLED, adjustments=((first[0], -1),)),
+        replace(SETTLED, compute_weight=0),
+        replace(SETTLED, unallocated=(Unallocated(COMPUTE, ROUNDING, 1, 0), *SETTLED.unallocated)),
+        replace(
+            SETTLED,
+            compute_carry=SETTLED.compute_carry + 1,
+            availability_carry=SETTLED.availability_carry - 1,
+        ),
     ):
         command = replace(seal(SETTLED), outcome=outcome)
         CLOSING.when(command).then_refused(EpochsReason.REWARDS_MISMATCH)
