@@ -354,6 +354,11 @@ def test_what_the_nodes_of_a_small_epoch_do_not_come_to_is_not_sealed(
     """One unit of another account's: pools, carries and sums are as they should be."""
     scene.end_epoch(1)
     close_epoch(scene.ledger, scene.connection, 1, scene.now_us, "job")
+    tables.step_all(scene.connection, only=("epochs",))
+    scene.connection.execute(
+        "INSERT INTO proj_epochs.weight"
+        " SELECT 1, 'node_' || n, 'acct_' || n, 'cash', n, n FROM generate_series(1, 3) n"
+    )
     real = settling.settle_lanes
 
     def wrong(*told: Any, **named: Any) -> SettledLanes:
