@@ -7,6 +7,7 @@ import os
 import stat
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,9 +55,9 @@ def test_what_a_seal_leaves_for_itself_is_in_no_backup_and_stops_none_by_going(
         (epochs / name).write_text("{}")
     real = tarfile.TarFile.add
 
-    def sealing(tar: tarfile.TarFile, path: Path, name: str, recursive: bool = True) -> None:
+    def sealing(tar: tarfile.TarFile, *told: Any, **named: Any) -> None:
         (epochs / "2.parts" / "rows-0.json").unlink(missing_ok=True)
-        real(tar, path, name, recursive)
+        real(tar, *told, **named)
 
     monkeypatch.setattr(tarfile.TarFile, "add", sealing)
     taking._copy_files(tmp_path / "data", part)
