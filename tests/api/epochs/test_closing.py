@@ -359,7 +359,7 @@ def test_what_the_nodes_of_a_small_epoch_do_not_come_to_is_not_sealed(
         "INSERT INTO proj_epochs.weight"
         " SELECT 1, 'node_' || n, 'acct_' || n, 'cash', n, n FROM generate_series(1, 3) n"
     )
-    real = settling.settle_lanes
+    real = lanes.settle_lanes
 
     def wrong(*told: Any, **named: Any) -> SettledLanes:
         found = real(*told, **named)
