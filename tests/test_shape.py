@@ -21,6 +21,7 @@ ROOMS = tuple(layer for layer in surface.IMPORTERS if layer != CLIENT)
 NAMES_THAT_SAY_NOTHING = {"base", "common", "manager", "misc", "utils", "helpers"}
 DOMAIN_MAY_IMPORT = {
     "__future__",
+    "bisect",
     "collections",
     "dataclasses",
     "domain",

@@ -37,6 +37,8 @@ PART = "pg.new"
 WAL = "restoring-wal"
 BESIDE = frozenset({"pg", PART, WAL, "keys", "start", "users"})
 """What of a data folder is no file to keep: the database itself, secrets, locks."""
+PASSING = frozenset({".draft", ".parts"})
+"""How the names of files and folders end that are gone when what makes them is done."""
 OLDEST_INCREMENTAL = 170_000
 
 
@@ -175,13 +177,22 @@ def _copy_files(data_dir: Path, part: Path) -> None:
     with tarfile.open(path, "w") as tar:
         for entry in sorted(data_dir.iterdir()) if data_dir.is_dir() else ():
             if entry.name not in BESIDE and not entry.is_symlink() and not entry.is_socket():
-                tar.add(entry, entry.name)
+                _add(tar, entry, entry.name)
     path.chmod(0o600)
     heads = secret_files.folder_of(data_dir) / HEADS
     if heads.exists():
         copied = part / HEADS
         copied.write_bytes(heads.read_bytes())
         copied.chmod(0o600)
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
+    """A file, or a folder with all in it but for what may go meanwhile, as a seal's parts do."""
+    tar.add(path, name, recursive=False)
+    if path.is_dir() and not path.is_symlink():
+        for entry in sorted(path.iterdir()):
+            if entry.suffix not in PASSING:
+                _add(tar, entry, f"{name}/{entry.name}")
 
 
 def _last_segment(pg: Path) -> str:

@@ -15,24 +15,24 @@ its cut covers every report accrued before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import sha256
-from itertools import count
+from dataclasses import fields
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from api.door.second_person import ActSignatures, act_request, header_fields
-from api.epochs.files import clients_path, epoch_path
+from api.epochs.files import clients_path, epoch_path, parts_path, rewards_in
 from api.epochs.gate import missing_for
+from api.epochs.settling import settled_by_lanes
 from api.process.collecting import collecting_later
 from api.process.founding import is_development
 from api.process.leading import keeping_out
-from contracts.durable_file import write_durably
+from contracts.durable_file import drafted, sha256_of
 from domain.authority.register import register_of
 from domain.checked_acts import CheckedAct
 from domain.epochs import epoch as epochs
-from domain.epochs.clients import clients_file
 from domain.epochs.epoch import (
     CloseEpoch,
     CreditRewards,
@@ -42,12 +42,12 @@ from domain.epochs.epoch import (
     MatureRewards,
     SealEpoch,
 )
-from domain.epochs.epoch_file import epoch_file, file_sha256, read_cut
+from domain.epochs.epoch_file import file_sha256, read_cut
 from domain.epochs.forfeit import FORFEITS_MAX, ForfeitRewards, due_us
 from domain.epochs.policy import NETWORK, PolicyPublished
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward
-from domain.epochs.settlement import TREASURY, Cut, Settlement, settle
+from domain.epochs.settlement import TREASURY, Cut, CutHead, Outcome, Settlement, settle
 from domain.metering.reasons import MeteringReason
 from domain.money import token
 from domain.prices.oracle import HEALTHY
@@ -57,7 +57,7 @@ from ledger.log.handle import Ledger
 from ledger.tree import cut, trees
 from projections import tables
 from projections.epochs.cut_nodes import read_nodes
-from projections.epochs.epochs import read_brought, read_preview, read_recyclable
+from projections.epochs.epochs import read_recyclable
 from projections.epochs.rewards import read_forfeitable
 
 Connection = psycopg.Connection[Any]
@@ -186,28 +186,45 @@ def seal_epoch(
     Also writes the epoch file again when it is gone, and whose work its rewards pay for.
     Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER; SealDiffers.
     """
-    settlement = settlement_at(ledger, connection, epoch)
-    data = epoch_file(settlement)
-    _keep_file(epoch_path(data_dir, epoch), data)
-    clients = clients_file(settlement, sha256(data).hexdigest(), read_brought(connection, epoch))
-    _keep_file(clients_path(data_dir, epoch), clients)
-    if _known(ledger, epoch).sealed is None:
+    head, sealed = cut_head(ledger, connection, epoch), _known(ledger, epoch).sealed
+    with settled_by_lanes(
+        connection, head, development=is_development(ledger), folder=parts_path(data_dir, epoch)
+    ) as found:
+        told = None if sealed is None else sealed.file_sha256
+        digest = _keep_file(epoch_path(data_dir, epoch), found.file(), told)
+        clients = _keep_file(clients_path(data_dir, epoch), found.clients_file(digest))
+        settled = found.outcome
+    if sealed is None:
+        _require_settled(epoch_path(data_dir, epoch), digest)
         command = SealEpoch(
-            epoch=epoch,
-            cut_position=settlement.cut.cut_position,
-            nodes=tuple(settlement.cut.nodes),
-            recyclable=settlement.cut.openings.recyclable,
-            file_sha256=sha256(data).hexdigest(),
+            outcome=settled,
+            file_sha256=digest,
             at_us=now_us,
             price_snapshot=_price_snapshot(ledger, now_us),
-            clients_sha256=sha256(clients).hexdigest(),
+            clients_sha256=clients,
         )
         ledger.handle(command, key=None, now_us=now_us)
     _check_carry(ledger, epoch)
-    _credit(ledger, epoch, epochs.rewards_of(settlement), now_us)
+    _credit(ledger, settled, now_us)
     sealed = _known(ledger, epoch).sealed
     assert sealed is not None
     return sealed
+
+
+CHECKED_BYTES_MAX = 2**22
+"""An epoch file up to this size is settled again, as a whole, before its hash is sealed."""
+
+
+def _require_settled(path: Path, digest: str) -> None:
+    """The file on disk has this hash and, unless it is large, is what its own nodes come to by
+    `settle`, which shares no lanes, rows or processes with what wrote it. Raises SealDiffers.
+    """
+    if path.stat().st_size > CHECKED_BYTES_MAX:
+        found = sha256_of(path)
+    else:
+        found = file_sha256(settle(read_cut(path.read_bytes())))
+    if found != digest:
+        raise SealDiffers(f"{path.name}: written as {digest}, settled again {found}")
 
 
 def _check_carry(ledger: Ledger, epoch: int) -> None:
@@ -237,17 +254,31 @@ INPUTS = ("epochs", "availability", "reputation")
 
 
 def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlement:
-    """What the cut of an epoch gives, computed now, whether it is sealed already or not.
+    """What the cut of an epoch gives, computed now, whether it is sealed already or not; with its
+    nodes, all of them in memory.
 
     Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER; SealDiffers when it is sealed
     with another result.
+    """
+    head, sealed = cut_head(ledger, connection, epoch), _known(ledger, epoch).sealed
+    development = is_development(ledger)
+    nodes = read_nodes(connection, epoch, head.cut_position, development=development)
+    told = {one.name: getattr(head, one.name) for one in fields(CutHead)}
+    settlement = settle(Cut(**told, nodes=nodes))
+    if sealed is not None and file_sha256(settlement) != sealed.file_sha256:
+        raise SealDiffers(f"epoch {epoch}: sealed {sealed.file_sha256}")
+    return settlement
+
+
+def cut_head(ledger: Ledger, connection: Connection, epoch: int) -> CutHead:
+    """What the cut of an epoch says beside its nodes; the views have read what they say of them.
+
+    Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER.
     """
     state = _known(ledger, epoch)
     assert state.opened is not None
     position = cut_position(ledger, epoch)
     tables.step_all(connection, only=INPUTS)
-    preview = read_preview(connection, epoch)
-    assert preview.is_final, (epoch, preview.position)
     policy = _policy(ledger, state.opened.policy_version)
     sealed = state.sealed
     unissued = ledger.books.balance("emission:unissued")
@@ -256,14 +287,7 @@ def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlem
     recyclable = read_recyclable(connection, epoch, position)
     before = _sealed_before(ledger, epoch)
     openings = epochs.openings(before, unissued, recyclable, state.changes)
-    development = is_development(ledger)
-    nodes = read_nodes(connection, preview, position, development=development)
-    settlement = settle(
-        Cut(epoch=epoch, cut_position=position, policy=policy, openings=openings, nodes=nodes)
-    )
-    if sealed is not None and file_sha256(settlement) != sealed.file_sha256:
-        raise SealDiffers(f"epoch {epoch}: sealed {sealed.file_sha256}")
-    return settlement
+    return CutHead(epoch=epoch, cut_position=position, policy=policy, openings=openings)
 
 
 def _policy(ledger: Ledger, version: int) -> PolicyPublished:
@@ -284,35 +308,42 @@ def _sealed_before(ledger: Ledger, epoch: int) -> EpochSealed | None:
     return sealed
 
 
-def sealed_settlement(
+def sealed_rewards(
     ledger: Ledger, connection: Connection, epoch: int, *, data_dir: Path
-) -> Settlement:
-    """What was sealed: from the epoch file when it has the sealed hash, else computed again.
+) -> Iterator[tuple[str, int]]:
+    """What was sealed for each account, in order: from the epoch file when it has the sealed hash,
+    else computed again.
 
     Raises like `settlement_at`.
     """
     sealed, path = _known(ledger, epoch).sealed, epoch_path(data_dir, epoch)
-    if sealed is not None and path.exists():
-        data = path.read_bytes()
-        if sha256(data).hexdigest() == sealed.file_sha256:
-            return settle(read_cut(data))
-    return settlement_at(ledger, connection, epoch)
+    if sealed is not None and path.exists() and sha256_of(path) == sealed.file_sha256:
+        return rewards_in(path)
+    return iter(settlement_at(ledger, connection, epoch).rewards)
 
 
-def _keep_file(path: Path, data: bytes) -> None:
-    """Durable before the fact that names its hash; never another content under one name."""
-    if path.exists() and sha256(path.read_bytes()).digest() == sha256(data).digest():
-        return
+def _keep_file(path: Path, pieces: Iterable[bytes], sealed: str | None = None) -> str:
+    """Durable before the fact that names its hash, which is returned; never another content under
+    one name than was sealed. Raises SealDiffers: nothing is written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_durably(path, data)
+    with drafted(path) as draft:
+        digest = draft.take(pieces)
+        if sealed is not None and digest != sealed:
+            raise SealDiffers(f"{path.name}: sealed {sealed}")
+        if not (path.exists() and sha256_of(path) == digest):
+            draft.keep()
+    return digest
 
 
-def _credit(ledger: Ledger, epoch: int, rewards: Iterable[Reward], now_us: int) -> None:
-    done = len(epoch_state(ledger, epoch).chunk_hashes)
-    for number, chunk in enumerate(epochs.chunks_of(tuple(rewards)), 1):
-        if number > done:
-            command = CreditRewards(epoch=epoch, chunk=number, rewards=chunk, at_us=now_us)
-            ledger.handle(command, key=None, now_us=now_us)
+def _credit(ledger: Ledger, settled: Outcome, now_us: int) -> None:
+    epoch = settled.epoch
+    state = epoch_state(ledger, epoch)
+    assert state.sealed is not None
+    for number in range(len(state.chunk_hashes) + 1, state.sealed.chunks + 1):
+        rewards = epochs.chunk_of(settled, number)
+        command = CreditRewards(epoch=epoch, chunk=number, rewards=rewards, at_us=now_us)
+        ledger.handle(command, key=None, now_us=now_us)
 
 
 # --- maturing, and all of it -----------------------------------------------------------------
@@ -326,13 +357,14 @@ def mature_rewards(
     state = _known(ledger, epoch)
     if state.status != "credited" or not _is_mature(ledger, state, now_us):
         return 0
-    settlement = sealed_settlement(ledger, connection, epoch, data_dir=data_dir)
-    chunks = epochs.chunks_of(epochs.rewards_of(settlement))
-    due = list(enumerate(chunks, 1))[state.matured_count :]
-    for number, chunk in due:
-        command = MatureRewards(epoch=epoch, chunk=number, rewards=chunk, at_us=now_us)
-        ledger.handle(command, key=None, now_us=now_us)
-    return len(due)
+    assert state.sealed is not None
+    rewards = sealed_rewards(ledger, connection, epoch, data_dir=data_dir)
+    for number in range(1, state.sealed.chunks + 1):
+        chunk = epochs.as_rewards(islice(rewards, epochs.CHUNK_MAX))
+        if number > state.matured_count:
+            command = MatureRewards(epoch=epoch, chunk=number, rewards=chunk, at_us=now_us)
+            ledger.handle(command, key=None, now_us=now_us)
+    return state.sealed.chunks - state.matured_count
 
 
 def _is_mature(ledger: Ledger, state: Epoch, now_us: int) -> bool:

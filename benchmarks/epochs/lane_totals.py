@@ -2,7 +2,7 @@
 
 A model of a store whose lanes are files (stage S3 of the architecture), for measuring what comes
 after the sums. A seal does not read this way: it asks the views
-(`projections/epochs/cut_nodes.py`).
+(`projections/epochs/cut_rows.py`).
 
     sum over all lanes == sum over all rows, exactly: integers, and no sum can pass 2^63
     the same totals for every order of the rows, and for every executor

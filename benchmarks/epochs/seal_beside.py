@@ -8,9 +8,10 @@ One embedded server, durable. Conditions:
 
 - two processes that each confirm 25 deposits a second through the door of the market log, with
   books; a wait is from the call to its durable answer
-- a third process settles the nodes, decides the seal (which settles them once more), and credits
-  every account in chunks of 500, as fast as the log takes them; every node has an account of its
-  own that was never paid before: the worst case
+- a third process seals the epoch as the job does (`api/epochs/closing.py`): it reads the nodes from
+  the views (`live_views.py` fills them), settles them, writes the files, appends the seal, and
+  credits every account in chunks of 500, as fast as the log takes them; every node has an account
+  of its own that was never paid before: the worst case
 - beside it the same two writers alone, with nothing else going on
 
 There is no peer: nobody else seals. The limit is the writers alone.
@@ -20,32 +21,34 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import pairwise
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.synchronize import Event
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
 
-from api.process.collecting import collecting_later
-from benchmarks.epochs.settle import Epoch as MadeUp
-from benchmarks.epochs.settle import drawn, lane_nodes, policy
+from api.epochs.closing import seal_epoch
+from benchmarks.epochs.live_views import fill
+from benchmarks.epochs.settle import policy
 from benchmarks.processes import context
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from domain.epochs import epoch as epochs
 from domain.epochs.epoch import CloseEpoch, CreditRewards, Epoch, OpenEpoch, SealEpoch
-from domain.epochs.epoch_file import epoch_file
 from domain.epochs.policy import PublishPolicy
-from domain.epochs.settlement import Attested, NodeCut, Use
 from domain.funds.deposit import ConfirmDeposit
 from domain.money import credit
 from domain.parties.account import OpenAccount
 from ledger import migrate
-from ledger.log.handle import Ledger
+from ledger.log.handle import Ledger, LogBusy, Outcome
 from ledger.tree import cut
 
 WAIT_MAX_MS = 200
@@ -71,12 +74,14 @@ NODES = SIZES[Size.FULL].nodes
 def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     """Milliseconds that writers wait, with a seal beside them and without."""
     nodes, alone_seconds = SIZES[size]
-    with workplace(server) as (_, made):
+    with workplace(server) as (folder, made):
         uri = made.create_database("seal_beside")
         migrate.migrate(uri)
-        position = _found(uri)
+        _found(uri)
+        with psycopg.connect(uri, autocommit=True) as connection:
+            fill(connection, nodes, START_US)
         alone = _measured(uri, None, alone_seconds)
-        beside = _measured(uri, (nodes, position), 0)
+        beside = _measured(uri, folder / "sealed", 0)
     told = beside.pop("told")
     return {
         "figure": f"sealing and crediting {NODES:,} nodes: no other writer waits {WAIT_MAX_MS} ms",
@@ -85,6 +90,9 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
         "seal_seconds": told["seal_seconds"],
         "credit_seconds": told["credit_seconds"],
         "cpu_seconds": told["cpu_seconds"],
+        "peak_mb": told["peak_mb"],
+        "peak_mb_of_a_worker": told["peak_mb_of_a_worker"],
+        "file_sha256": told["file_sha256"],
         "first_chunks_ms": told["first_chunks_ms"],
         "last_chunks_ms": told["last_chunks_ms"],
         "alone": alone,
@@ -95,9 +103,12 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     }
 
 
-def _found(uri: str) -> int:
-    """A policy, an account for every writer, a first epoch that is over; its cut's position."""
+def _found(uri: str) -> None:
+    """A policy, an account for every writer, a first epoch that is closed."""
     first = policy()
+    assert first.rewards is not None
+    # The books know nothing of the burns that are made up in the views, so none comes back.
+    first = replace(first, rewards=replace(first.rewards, release_tau=None))
     told = {name: getattr(first, name) for name in PublishPolicy.__slots__}
     with Ledger(uri, blinding_key=BLINDING_KEY) as ledger, psycopg.connect(uri) as connection:
         for writer in range(WRITERS):
@@ -115,7 +126,7 @@ def _found(uri: str) -> int:
         )
         pin = cut.pin(connection).fact(END_US)
         closing = CloseEpoch(epoch=1, pin=pin, by="job", at_us=END_US)
-        return ledger.handle(closing, key=None, now_us=END_US).position
+        ledger.handle(closing, key=None, now_us=END_US)
 
 
 def _account(writer: int) -> str:
@@ -136,7 +147,7 @@ class _Child:
         return found
 
 
-def _measured(uri: str, seal: tuple[int, int] | None, seconds: float) -> dict[str, Any]:
+def _measured(uri: str, folder: Path | None, seconds: float) -> dict[str, Any]:
     """The writers, for so long or for as long as the seal takes."""
     making = context()
     stop = making.Event()
@@ -147,8 +158,8 @@ def _measured(uri: str, seal: tuple[int, int] | None, seconds: float) -> dict[st
         process.start()
         return _Child(process, ours)
 
-    sealing = None if seal is None else start(_seal, *seal)
-    name = "alone" if seal is None else "beside"
+    sealing = None if folder is None else start(_seal, str(folder))
+    name = "alone" if folder is None else "beside"
     writers = [start(_write, stop, number, name) for number in range(WRITERS)]
     for child in (*writers, *((sealing,) if sealing else ())):
         child.pipe.recv()  # it is ready
@@ -197,70 +208,72 @@ def _write(pipe: Pipe, uri: str, stop: Event, writer: int, name: str) -> None:
                 at_us=END_US + number,
             )
             began = time.perf_counter()
-            ledger.handle(command, key=None, now_us=END_US + number)
+            _recorded(ledger, command, END_US + number)
             wait = time.perf_counter() - began
             waits.append((began, wait))
             time.sleep(max(0.0, EVERY_SECONDS - wait))
     pipe.send(waits)
 
 
-def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
-    """Settle, seal, credit; as `api/epochs/closing.py` does once it has read its nodes."""
-    with collecting_later(), Ledger(uri, blinding_key=BLINDING_KEY) as ledger:
-        nodes = made_up(count)
+def _recorded(ledger: Ledger, command: ConfirmDeposit, now_us: int) -> None:
+    """Asked again while the log is busy for longer than an append waits: all of it is its wait."""
+    while True:
+        with suppress(LogBusy):
+            ledger.handle(command, key=None, now_us=now_us)
+            return
+
+
+class _Watched(Ledger):
+    """A ledger that notes when each command was recorded."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri, blinding_key=BLINDING_KEY)
+        self.ended: list[tuple[type, float]] = []
+
+    def handle(self, commands: Any, *args: Any, **kwargs: Any) -> Outcome:
+        found = super().handle(commands, *args, **kwargs)
+        self.ended.append((type(commands), time.perf_counter()))
+        return found
+
+    def times(self, kind: type) -> list[float]:
+        return [at for each, at in self.ended if each is kind]
+
+
+def _seal(pipe: Pipe, uri: str, folder: str) -> None:
+    """What the job does once an epoch is closed."""
+    ledger = _Watched(uri)
+    with ledger, psycopg.connect(uri, autocommit=True) as connection:
+        ledger.market.head()
         pipe.send("ready")
         pipe.recv()
         began, used = time.perf_counter(), time.process_time()
-        settlement = epochs.settlement_of(ledger.world(), 1, position, nodes)
-        seal = SealEpoch(
-            epoch=1,
-            cut_position=position,
-            nodes=tuple(nodes),
-            recyclable=0,
-            file_sha256=sha256(epoch_file(settlement)).hexdigest(),
-            at_us=END_US,
-        )
-        ledger.handle(seal, key=None, now_us=END_US)
-        sealed = time.perf_counter()
-        times = []
-        for number, rewards in enumerate(epochs.chunks_of(epochs.rewards_of(settlement)), 1):
-            at = time.perf_counter()
-            command = CreditRewards(epoch=1, chunk=number, rewards=rewards, at_us=END_US)
-            ledger.handle(command, key=None, now_us=END_US)
-            times.append(time.perf_counter() - at)
-        credited, used = time.perf_counter(), time.process_time() - used
+        seal_epoch(ledger, connection, 1, END_US, data_dir=Path(folder))
+        used = time.process_time() - used
         state = ledger.market.state_of(epochs.stream_of(1))
     assert isinstance(state, Epoch)
     assert state.status == "credited", state.status
+    assert state.sealed is not None
+    (sealed,), credited = ledger.times(SealEpoch), ledger.times(CreditRewards)
+    times = [after - before for before, after in pairwise([sealed, *credited])]
     tenth = max(1, len(times) // 10)
+    own, workers = (
+        resource.getrusage(who).ru_maxrss // 1024
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     pipe.send(
         {
             "chunks": len(times),
+            "file_sha256": state.sealed.file_sha256,
             "sealed_at": sealed,
             "seal_seconds": round(sealed - began, 1),
-            "credit_seconds": round(credited - sealed, 1),
+            "credit_seconds": round(credited[-1] - sealed, 1),
             "cpu_seconds": round(used, 2),
             "first_chunks_ms": round(1_000 * sum(times[:tenth]) / tenth, 1),
             "last_chunks_ms": round(1_000 * sum(times[-tenth:]) / tenth, 1),
+            "peak_mb": own,
+            "peak_mb_of_a_worker": workers,
         }
     )
-
-
-def made_up(count: int) -> list[NodeCut]:
-    """Nodes that were used and were there, as the cut of a real epoch has them."""
-    facts = [one for lane in range(64) for one in lane_nodes(MadeUp(count, count), lane)]
-    burned, gpu_us = drawn(1, count, 3_000_000).tolist(), drawn(2, count, 3_600_000_000).tolist()
-    return [
-        NodeCut(
-            one.node_id,
-            one.account_id,
-            (Use("cash", spent, used),),
-            one.burned_tokens,
-            one.score_ppm,
-            (Attested(one.hardware_class, one.tier, used + 1, used + 1),),
-        )
-        for one, spent, used in zip(facts, burned, gpu_us, strict=True)
-    ]
 
 
 def _at(waits: list[float], part: float) -> float:

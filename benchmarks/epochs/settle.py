@@ -6,7 +6,7 @@
     python -m benchmarks.epochs.settle --tiny     640 nodes: whether it runs at all
 
 No database: the cut is made up, the same on every machine, and its rows lie in files by lane. What
-a seal pays to read its cut from the views is not in it (`projections/epochs/cut_nodes.py`).
+a seal pays to read its cut from the views is not in it (`projections/epochs/cut_rows.py`).
 Conditions:
 
 - 64 lanes, a file of columns each; a row is a node, one of three funding sources, credits burned,
@@ -232,7 +232,10 @@ def root_by_lanes(size: Epoch, files: Sequence[Path], executor: Executor, folder
     )
     wallets, earlier = addresses(found.outcome), before(found.outcome)
     tree = tree_of(found.outcome, wallets, earlier, apply=executor.map)
-    return sha256(found.file).hexdigest()[:16] + tree.root.hex()
+    digest = sha256()
+    for piece in found.file():
+        digest.update(piece)
+    return digest.hexdigest()[:16] + tree.root.hex()
 
 
 def root_of(size: Epoch, lanes: Sequence[LaneTotals], *, is_backwards: bool = False) -> str:

@@ -10,14 +10,15 @@ weights in the same epoch. Availability, the treasury and corrections have no cl
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from domain.brought import Brought, added, apportioned, as_parts, by_client, in_proportion
+from domain.brought import added, apportioned, as_parts, in_proportion
+from domain.epochs.epoch_file import Texts, pieces_of, texts_of
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import NO_TERMS
-from domain.epochs.settlement import Settlement, used_by
+from domain.epochs.settlement import Outcome, Settlement, used_by
 from domain.nesting import read_json
 
 CLIENTS_FORMAT = "tallystick-epoch-clients-v1"
@@ -51,32 +52,48 @@ def weights_of(uses: Iterable[ClientUse], policy: PolicyPublished) -> dict[str, 
     }
 
 
-def by_account(settlement: Settlement, uses: Iterable[ClientUse]) -> dict[str, Brought]:
-    """Account -> client -> TOKEN units, of every reward that the epoch gives."""
+def parts_of(settlement: Settlement, uses: Iterable[ClientUse]) -> dict[str, dict[str, int]]:
+    """Account -> client -> TOKEN units, of what nodes earned for what they served."""
     weights = weights_of(uses, settlement.cut.policy)
-    parts: dict[str, Mapping[str, int]] = {}
+    parts: dict[str, dict[str, int]] = {}
     for node in settlement.nodes:
-        worked = in_proportion(node.compute, weights.get(node.node_id, {}))
-        parts[node.account_id] = added(parts.get(node.account_id, {}), worked)
-    told = {who: apportioned(units, parts.get(who, {})) for who, units in settlement.rewards}
-    assert all(sum(told[who].values()) == units for who, units in settlement.rewards), told
-    return {who: by_client(as_parts(clients)) for who, clients in told.items()}
+        if node.compute:
+            worked = in_proportion(node.compute, weights.get(node.node_id, {}))
+            parts[node.account_id] = added(parts.get(node.account_id, {}), worked)
+    return parts
 
 
 def clients_file(settlement: Settlement, epoch_sha256: str, uses: Iterable[ClientUse]) -> bytes:
     """Canonical bytes: `[account, reward, [[client, units]]]` by account, an empty client last."""
-    rewards: list[Any] = []
-    told = by_account(settlement, uses)
-    for who, units in settlement.rewards:
-        clients = [[one.client_id, str(one.units)] for one in as_parts(told[who])]
-        rewards.append([who, str(units), clients])
+    rows = client_rows(settlement.rewards, parts_of(settlement, uses))
+    return b"".join(clients_of(settlement, epoch_sha256, [rows]))
+
+
+def clients_of(settled: Outcome, epoch_sha256: str, rows: Iterable[str]) -> Iterator[bytes]:
+    """The same piece by piece. `rows`: of accounts in order, several to a text, as `client_rows`
+    writes them.
+    """
     document = {
         "format": CLIENTS_FORMAT,
-        "epoch": settlement.epoch,
+        "epoch": settled.epoch,
         "epoch_file_sha256": epoch_sha256,
-        "rewards": rewards,
+        "rewards": Texts(rows),
     }
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return pieces_of(document)
+
+
+def client_rows(rewards: Sequence[tuple[str, int]], parts: Mapping[str, Mapping[str, int]]) -> str:
+    """The rows of some accounts, of which each has a reward; JSON without its brackets. `parts`:
+    account -> client -> units, of what its nodes served.
+    """
+    return ",".join(texts_of(rewards, partial(_client_row, parts)))
+
+
+def _client_row(parts: Mapping[str, Mapping[str, int]], reward: tuple[str, int]) -> list[Any]:
+    who, units = reward
+    told = as_parts(apportioned(units, parts.get(who, {})))
+    assert sum(one.units for one in told) == units, (who, told)
+    return [who, str(units), [[one.client_id, str(one.units)] for one in told]]
 
 
 def wrong_in(data: bytes, epoch: int, epoch_sha256: str) -> str | None:

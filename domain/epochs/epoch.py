@@ -16,13 +16,12 @@ totals are in the books (`party:{id}:matured` and what was paid), not here.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, assert_never
 
-from domain.epochs.epoch_file import file_sha256
 from domain.epochs.policy import policy_for, policy_version
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import (
@@ -35,7 +34,7 @@ from domain.epochs.reward_changes import (
     RewardSlashed,
     evolve_changes,
 )
-from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, settle
+from domain.epochs.settlement import CutHead, Openings, Outcome, is_sound
 from domain.metering.pin import UsagePinned, last_pin, pinned
 from domain.metering.reasons import MeteringReason
 from domain.money import Amount, Big, token
@@ -188,18 +187,19 @@ class CloseEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealEpoch:
-    """Settle the nodes of the cut. `file_sha256` is of the canonical epoch file, and `recyclable`
-    the burned TOKEN that could come back, both as of the cut.
+    """Record what the nodes of the cut come to. `file_sha256` is of the canonical epoch file: of
+    the nodes themselves, which may be a million, nothing else is told.
     """
 
-    epoch: int
-    cut_position: int
-    nodes: tuple[NodeCut, ...]  # in any order
-    recyclable: int
+    outcome: Outcome
     file_sha256: str
     at_us: int
     price_snapshot: int | None = None  # of the price feed
     clients_sha256: str | None = None  # of the companion file by compute client; told
+
+    @property
+    def epoch(self) -> int:
+        return self.outcome.epoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,14 +225,24 @@ class MatureRewards:
 # The shape of rewards.
 
 
-def rewards_of(settlement: Settlement) -> tuple[Reward, ...]:
+def rewards_of(settled: Outcome) -> tuple[Reward, ...]:
     """What is credited, by the bytes of the account's id."""
-    return tuple(Reward(who, token(units)) for who, units in settlement.rewards)
+    return as_rewards(settled.rewards)
+
+
+def as_rewards(told: Iterable[tuple[str, int]]) -> tuple[Reward, ...]:
+    """The same of (account, TOKEN units)."""
+    return tuple(Reward(who, token(units)) for who, units in told)
 
 
 def chunks_of(rewards: Sequence[Reward]) -> tuple[tuple[Reward, ...], ...]:
     """The rewards cut into chunks, in order; every chunk but the last is full."""
     return tuple(tuple(rewards[i : i + CHUNK_MAX]) for i in range(0, len(rewards), CHUNK_MAX))
+
+
+def chunk_of(settled: Outcome, chunk: int) -> tuple[Reward, ...]:
+    """One chunk of the rewards; the first is 1."""
+    return as_rewards(settled.rewards[(chunk - 1) * CHUNK_MAX : chunk * CHUNK_MAX])
 
 
 # What we remember.
@@ -302,17 +312,15 @@ def epoch_of(world: World, epoch: int) -> Epoch:
     return state
 
 
-def settlement_of(
-    world: World, epoch: int, cut_position: int, nodes: Sequence[NodeCut], recyclable: int = 0
-) -> Settlement:
-    """What sealing this epoch now would pay: policy, carries and cap are read from the world.
+def head_of(world: World, epoch: int, cut_position: int, recyclable: int) -> CutHead:
+    """What the world gives to the cut of an epoch that is sealed now: policy, carries and cap.
 
-    Raises Refused: EPOCH_UNKNOWN, EPOCH_OUT_OF_ORDER and like `settle`.
+    Raises Refused: EPOCH_UNKNOWN, EPOCH_OUT_OF_ORDER.
     """
     state = epoch_of(world, epoch)
     opened = state.opened
     assert opened is not None
-    cut = Cut(
+    return CutHead(
         epoch=epoch,
         cut_position=cut_position,
         policy=policy_version(world, opened.policy_version),
@@ -322,9 +330,7 @@ def settlement_of(
             recyclable,
             state.changes,
         ),
-        nodes=nodes,
     )
-    return settle(cut)
 
 
 def openings(
@@ -454,21 +460,23 @@ def _overriding(command: CloseEpoch) -> list[Change]:
 
 
 def decide_seal(command: SealEpoch, world: World) -> list[Change]:
-    """Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER, REWARDS_MISMATCH (the file
-    is not the one this cut gives), DUPLICATE_ID, NEGATIVE_WEIGHT, PRICE_SNAPSHOT.
+    """What the nodes come to is settled before, beside the log; that it is the outcome of this very
+    epoch, policy and carries is decided here.
+
+    Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER, REWARDS_MISMATCH (the outcome is
+    of another cut, or does not add up), PRICE_SNAPSHOT.
     """
     epoch = epoch_of(world, command.epoch)
     if epoch.sealed is not None and _same_seal(epoch.sealed, command):
         return []
     if epoch.status != "closing":
         raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
-    settlement = settlement_of(
-        world, command.epoch, command.cut_position, command.nodes, command.recyclable
-    )
-    if file_sha256(settlement) != command.file_sha256:
+    told = command.outcome.cut.head()
+    head = head_of(world, command.epoch, told.cut_position, told.openings.recyclable)
+    if told != head or not is_sound(command.outcome):
         raise Refused(EpochsReason.REWARDS_MISMATCH, epoch=command.epoch, file=command.file_sha256)
     _check_snapshot(command, world)
-    fact = sealed_fact(settlement, command.at_us, command.file_sha256)
+    fact = sealed_fact(command.outcome, command.at_us, command.file_sha256)
     fact = replace(
         fact, price_snapshot=command.price_snapshot, clients_sha256=command.clients_sha256
     )
@@ -483,9 +491,9 @@ def _check_snapshot(command: SealEpoch, world: World) -> None:
         require_recent(world, command.price_snapshot, command.at_us)
 
 
-def sealed_fact(settlement: Settlement, at_us: int, file_hash: str | None = None) -> EpochSealed:
-    """The totals of a settlement, as sealed. `file_hash`: of its file, where it is known."""
-    s, opening = settlement, settlement.cut.openings
+def sealed_fact(settled: Outcome, at_us: int, file_hash: str) -> EpochSealed:
+    """The totals of a settlement, as sealed. `file_hash`: of its file."""
+    s, opening = settled, settled.cut.openings
     return EpochSealed(
         epoch=s.epoch,
         cut_position=s.cut.cut_position,
@@ -499,7 +507,7 @@ def sealed_fact(settlement: Settlement, at_us: int, file_hash: str | None = None
         compute_carry=token(s.compute_carry),
         recipients=len(s.rewards),
         chunks=-(-len(s.rewards) // CHUNK_MAX),
-        file_sha256=file_hash or file_sha256(s),
+        file_sha256=file_hash,
         at_us=at_us,
         unissued=token(opening.unissued),
         recyclable=token(opening.recyclable),
@@ -519,7 +527,8 @@ def sealed_fact(settlement: Settlement, at_us: int, file_hash: str | None = None
 
 def _same_seal(sealed: EpochSealed, command: SealEpoch) -> bool:
     """The hash covers cut, weights and rewards: equal hashes are equal seals."""
-    return (sealed.file_sha256, sealed.cut_position) == (command.file_sha256, command.cut_position)
+    told = (command.file_sha256, command.outcome.cut.cut_position)
+    return (sealed.file_sha256, sealed.cut_position) == told
 
 
 def decide_credit(command: CreditRewards, world: World) -> list[Change]:

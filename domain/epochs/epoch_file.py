@@ -28,6 +28,7 @@ from domain.nesting import read_json
 
 EPOCH_FORMAT = "tallystick-epoch-v4"
 ROWS_AT_ONCE = 1_000
+_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _WIDE = (
     "availability_cap_per_gpu_hour",
     "availability_cap_per_node",
@@ -39,11 +40,13 @@ _WIDE = (
 
 def epoch_file(settlement: Settlement) -> bytes:
     """The canonical bytes of a settlement."""
-    return file_of(settlement, node_texts(settlement.cut.nodes))
+    return b"".join(file_of(settlement, node_texts(settlement.cut.nodes)))
 
 
-def file_of(settled: Outcome, nodes: Iterable[str]) -> bytes:
-    """The canonical bytes of an outcome and its nodes, each as `node_texts` writes it, by id."""
+def file_of(settled: Outcome, nodes: Iterable[str]) -> Iterator[bytes]:
+    """The canonical bytes of an outcome, piece by piece. `nodes`: by id, one or several to a text,
+    as `node_texts` writes them.
+    """
     s, cut = settled, settled.cut
     document = {
         "format": EPOCH_FORMAT,
@@ -57,7 +60,7 @@ def file_of(settled: Outcome, nodes: Iterable[str]) -> bytes:
             "availability_carry": str(cut.openings.availability_carry),
             "adjustments": _pairs(cut.openings.adjustments),
         },
-        "nodes": _Texts(nodes),
+        "nodes": Texts(nodes),
         "emission": str(s.emission),
         "release": str(s.release),
         "pools": {
@@ -75,25 +78,30 @@ def file_of(settled: Outcome, nodes: Iterable[str]) -> bytes:
         ],
         "carries": {"compute": str(s.compute_carry), "availability": str(s.availability_carry)},
         "returned": {"emission": str(s.returned_emission), "release": str(s.returned_release)},
-        "rewards": _Texts(_texts(s.rewards, _pair)),
+        "rewards": Texts(texts_of(s.rewards, _pair)),
         "adjustments_open": _pairs(s.adjustments),
     }
-    return b"".join(piece.encode() for piece in _pieces(document))
+    return pieces_of(document)
 
 
 @dataclass(frozen=True, slots=True)
-class _Texts:
+class Texts:
     """A list that may have a million rows, some of them in a text: JSON without its brackets."""
 
     texts: Iterable[str]
 
 
+def pieces_of(document: Mapping[str, Any]) -> Iterator[bytes]:
+    """Canonical bytes piece by piece, so that a large file is never in memory as a whole."""
+    for piece in _pieces(document):
+        yield piece.encode()
+
+
 def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
-    """The file piece by piece, so that it is in memory no more often than it has to be."""
     for mark, name in zip(chain("{", repeat(",")), sorted(document), strict=False):
         yield f"{mark}{_json(name)}:"
         value = document[name]
-        if isinstance(value, _Texts):
+        if isinstance(value, Texts):
             yield "["
             for between, text in zip(chain([""], repeat(",")), value.texts, strict=False):
                 yield between
@@ -104,26 +112,19 @@ def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
     yield "}"
 
 
-def _texts(rows: Sequence[Any], form: Callable[[Any], Any]) -> Iterator[str]:
+def texts_of(
+    rows: Sequence[Any], form: Callable[[Any], Any], at_once: int = ROWS_AT_ONCE
+) -> Iterator[str]:
     """Many rows are encoded some at a time: one call for all of them would need the memory for all,
     and hold up every other thread.
     """
-    for at in range(0, len(rows), ROWS_AT_ONCE):
-        yield _json([form(row) for row in rows[at : at + ROWS_AT_ONCE]])[1:-1]
+    for at in range(0, len(rows), at_once):
+        yield _json([form(row) for row in rows[at : at + at_once]])[1:-1]
 
 
-def node_texts(nodes: Sequence[NodeCut]) -> Iterator[str]:
-    """Nodes of a cut as they are in the file, some to a text."""
-    return _texts(nodes, node_row)
-
-
-def node_text(node: NodeCut) -> str:
-    """One node of a cut as it is in the file."""
-    return _json(node_row(node))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def node_texts(nodes: Sequence[NodeCut], at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
+    """Nodes of a cut as they are in the file, so many to a text."""
+    return texts_of(nodes, node_row, at_once)
 
 
 def file_sha256(settlement: Settlement) -> str:

@@ -21,7 +21,7 @@ weight. Not here: which reports and burns the cut holds
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
@@ -113,6 +113,10 @@ class CutHead:
     def terms(self) -> RewardTerms:
         return self.policy.rewards or NO_TERMS
 
+    def head(self) -> CutHead:
+        """The same without nodes."""
+        return CutHead(**{one.name: getattr(self, one.name) for one in fields(CutHead)})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(CutHead):
@@ -197,10 +201,10 @@ def settle(cut: Cut) -> Settlement:
     pools, whole = pools_at(cut), weighed.sums()
     paid = share(weighed, pools, whole)
     if cut.terms.owner_cap is not None:
-        over = owners_over([paid], cut.terms.owner_cap)
-        cut_down([paid], owner_cuts(owned_nodes(0, weighed, paid, over), over))
-    settled = outcome(cut, pools, whole, [paid])
-    told = {field.name: getattr(settled, field.name) for field in fields(Outcome)}
+        over = owners_over(paid.earned, cut.terms.owner_cap)
+        paid.cut_down(owner_cuts(owned_nodes(0, weighed, paid, over), over))
+    settled = outcome(cut, pools, whole, paid.sums())
+    told = {one.name: getattr(settled, one.name) for one in fields(Outcome)}
     columns = (weighed.compute, paid.compute, weighed.availability, paid.availability)
     return Settlement(
         **{**told, "cut": replace(cut, nodes=nodes)},
@@ -424,7 +428,7 @@ def pools_at(cut: CutHead) -> Pools:
 class Paid:
     """What the nodes of a lane get, in their order, and their accounts together.
 
-    `compute_shares`, `availability_shares`: sums before any cap. `cut_down` lowers what is paid.
+    `compute_shares`, `availability_shares`: sums before any cap.
     """
 
     compute_shares: int
@@ -432,6 +436,50 @@ class Paid:
     compute: list[int]
     availability: list[int]
     earned: dict[str, int]
+
+    def cut_down(self, cuts: Iterable[Owned]) -> None:
+        """Take the cuts from what is paid."""
+        for one in cuts:
+            self.compute[one.place] -= one.compute
+            self.availability[one.place] -= one.availability
+            self.earned[one.account_id] -= one.compute + one.availability
+
+    def sums(self) -> Sums:
+        return Sums(
+            self.compute_shares,
+            self.availability_shares,
+            sum(self.compute),
+            sum(self.availability),
+            self.earned,
+        )
+
+
+@dataclass(slots=True)
+class Sums:
+    """What the nodes of one lane, or of several, get together: as in `Paid`, without its nodes."""
+
+    compute_shares: int = 0
+    availability_shares: int = 0
+    compute: int = 0
+    availability: int = 0
+    earned: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: Sums) -> None:
+        """Take another lane in."""
+        self.compute_shares += other.compute_shares
+        self.availability_shares += other.availability_shares
+        self.compute += other.compute
+        self.availability += other.availability
+        earned = self.earned
+        for account_id, units in other.earned.items():
+            earned[account_id] = earned.get(account_id, 0) + units
+
+    def cut_down(self, cuts: Iterable[Owned]) -> None:
+        """Take the cuts from what is paid."""
+        for one in cuts:
+            self.compute -= one.compute
+            self.availability -= one.availability
+            self.earned[one.account_id] -= one.compute + one.availability
 
 
 def share(weighed: Weighed, pools: Pools, whole: Weights) -> Paid:
@@ -468,9 +516,9 @@ class Owned(NamedTuple):
     availability: int
 
 
-def owners_over(lanes: Iterable[Paid], cap: int) -> dict[str, int]:
+def owners_over(earned: Mapping[str, int], cap: int) -> dict[str, int]:
     """What each account gets above `cap`, in all lanes together; none that is not above it."""
-    return {who: units - cap for who, units in _merged(lanes).items() if units > cap}
+    return {who: units - cap for who, units in earned.items() if units > cap}
 
 
 def owned_nodes(lane: int, weighed: Weighed, paid: Paid, accounts: Container[str]) -> list[Owned]:
@@ -508,27 +556,16 @@ def owner_cuts(nodes: Iterable[Owned], over: Mapping[str, int]) -> list[Owned]:
     return cuts
 
 
-def cut_down(lanes: Sequence[Paid], cuts: Iterable[Owned]) -> None:
-    """Take the cuts from what is paid."""
-    for one in cuts:
-        paid = lanes[one.lane]
-        paid.compute[one.place] -= one.compute
-        paid.availability[one.place] -= one.availability
-        paid.earned[one.account_id] -= one.compute + one.availability
-
-
-def outcome(cut: CutHead, pools: Pools, whole: Weights, lanes: Sequence[Paid]) -> Outcome:
+def outcome(cut: CutHead, pools: Pools, whole: Weights, paid: Sums) -> Outcome:
     """The last step: what all lanes come to."""
     opening, terms = cut.openings, cut.terms
-    worked = sum(sum(lane.compute) for lane in lanes)
-    idle = sum(sum(lane.availability) for lane in lanes)
     of_compute = _Split(
         pool=COMPUTE,
         fresh=pools.compute,
         everything=pools.compute + opening.compute_carry,
         nobodys=0 if whole.compute else pools.compute + opening.compute_carry,
-        shared=sum(lane.compute_shares for lane in lanes),
-        paid=worked,
+        shared=paid.compute_shares,
+        paid=paid.compute,
     )
     of_availability = _Split(
         pool=AVAILABILITY,
@@ -536,13 +573,13 @@ def outcome(cut: CutHead, pools: Pools, whole: Weights, lanes: Sequence[Paid]) -
         everything=pools.availability + opening.availability_carry,
         nobodys=(0 if whole.tier_2 else pools.tier_2)
         + (0 if whole.availability else pools.min_tier),
-        shared=sum(lane.availability_shares for lane in lanes),
-        paid=idle,
+        shared=paid.availability_shares,
+        paid=paid.availability,
     )
     left = (*_left(of_compute, terms), *_left(of_availability, terms))
     returned = sum(part.returned for part in left)
     returned_release = min(returned, pools.release)
-    rewards, still_open = _adjusted(_merged(lanes), pools.treasury, opening.adjustments)
+    rewards, still_open = _adjusted(paid.earned, pools.treasury, opening.adjustments)
     found = Outcome(
         cut=cut,
         emission=pools.emission,
@@ -561,7 +598,7 @@ def outcome(cut: CutHead, pools: Pools, whole: Weights, lanes: Sequence[Paid]) -
         rewards=rewards,
         adjustments=still_open,
     )
-    _check(found, worked, idle)
+    _check(found, paid.compute, paid.availability)
     return found
 
 
@@ -612,15 +649,6 @@ def _by_account(
     return earned
 
 
-def _merged(lanes: Iterable[Paid]) -> dict[str, int]:
-    """What each account gets, in all lanes together."""
-    found: dict[str, int] = {}
-    for lane in lanes:
-        for account_id, units in lane.earned.items():
-            found[account_id] = found.get(account_id, 0) + units
-    return found
-
-
 def _adjusted(
     earned: dict[str, int], treasury: int, adjustments: Sequence[tuple[str, int]]
 ) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
@@ -654,9 +682,64 @@ def _check(s: Outcome, worked: int, idle: int) -> None:
         back = sum(part.returned for part in s.unallocated if part.pool == pool)
         assert 0 <= back <= fresh, (pool, back, fresh)
         assert given + after + back == fresh + before, (pool, given, after, back)
-    assert s.compute_pool + s.availability_pool + s.treasury_pool == s.emission + s.release
     assert s.total == worked + idle + s.treasury_pool, s.total
-    carried = s.compute_carry + s.availability_carry
-    assert s.minted == s.total + carried - opening.compute_carry - opening.availability_carry
-    assert 0 <= s.returned_emission <= s.emission, s.returned_emission
-    assert 0 <= s.returned_release <= s.release, s.returned_release
+    assert is_sound(s), s
+
+
+def is_sound(s: Outcome) -> bool:
+    """Whether an outcome is one of its cut, as far as that is known without the nodes: its pools
+    are those of the cut, and what it pays, keeps and returns is what it had.
+    """
+    opening, pools = s.cut.openings, pools_at(s.cut)
+    told = (s.emission, s.release, s.compute_pool, s.availability_pool, s.treasury_pool)
+    due = (pools.emission, pools.release, pools.compute, pools.availability, pools.treasury)
+    before = opening.compute_carry + opening.availability_carry
+    ids = [who for who, _ in s.rewards]
+    return (
+        told == due
+        and _is_split(s, COMPUTE, s.compute_pool + opening.compute_carry, s.compute_carry)
+        and _is_split(
+            s, AVAILABILITY, s.availability_pool + opening.availability_carry, s.availability_carry
+        )
+        and sum(one.returned for one in s.unallocated) == s.returned_emission + s.returned_release
+        and _are_adjusted(s)
+        and s.compute_pool + s.availability_pool + s.treasury_pool == s.emission + s.release
+        and s.minted == s.total + s.compute_carry + s.availability_carry - before
+        and min(s.compute_carry, s.availability_carry) >= 0
+        and 0 <= s.returned_emission <= s.emission
+        and 0 <= s.returned_release <= s.release
+        and all(units > 0 for _, units in s.rewards)
+        and all(one < following for one, following in pairwise(ids))
+    )
+
+
+def _is_split(s: Outcome, pool: str, everything: int, carry: int) -> bool:
+    """Whether nobody's part of a pool is not more than there is of it, and all where no node has a
+    weight in it.
+    """
+    parts = [one for one in s.unallocated if one.pool == pool]
+    of_availability = s.availability_weight + s.availability_tier_2_weight
+    weight = s.compute_weight if pool == COMPUTE else of_availability
+    left = sum(one.units for one in parts)
+    return (
+        all(0 <= one.returned <= one.units for one in parts)
+        and carry == _carried(parts, pool)
+        and (left <= everything if weight else left == everything)
+    )
+
+
+def _are_adjusted(s: Outcome) -> bool:
+    """Whether what stays open of adjustments was open before, and the treasury took and gave the
+    rest.
+    """
+    due, left, paid = dict(s.cut.openings.adjustments), dict(s.adjustments), dict(s.rewards)
+    moved = {who: delta - left.get(who, 0) for who, delta in due.items()}
+    given = sum(units for who, units in moved.items() if who != TREASURY)
+    return (
+        s.adjustments == tuple(sorted(left.items()))
+        and left.keys() <= due.keys()
+        and all(min(0, due[who]) <= delta <= max(0, due[who]) for who, delta in left.items())
+        and all(left.values())
+        and all(paid.get(who, 0) >= units for who, units in moved.items() if who != TREASURY)
+        and paid.get(TREASURY, 0) >= s.treasury_pool - given
+    )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from domain.lease.close_codes import (
     COMPLETED,
@@ -136,6 +137,7 @@ def _input(
     return InputScore(name, weight_ppm, evidence, prior_ppm, mean, bound)
 
 
+@lru_cache(maxsize=1_024)  # most inputs of most subjects have no evidence
 def lower_bound(
     good: int,
     total: int,

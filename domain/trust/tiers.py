@@ -137,7 +137,7 @@ def standing(
     """
     driver = None if evidence.identity is None else evidence.identity.driver
     is_simulated = is_fake_driver(driver)
-    rules = [*_T1, *(_T2_SIMULATED if is_simulated and development else _T2)]
+    rules = _RULES_SIMULATED if is_simulated and development else _RULES
     findings = [
         Finding(name, denies, said, place(evidence))
         for name, denies, rule, place in rules
@@ -326,3 +326,4 @@ _T2: _Rules = (
     ("power_never_jitters", 2, _power_jitters, _rows),
     ("busy_never_jitters", 2, _busy_jitters, _rows),
 )
+_RULES_SIMULATED, _RULES = (*_T1, *_T2_SIMULATED), (*_T1, *_T2)

@@ -180,7 +180,8 @@ class EpochReplay:
         epoch.settlement = settlement
         self.hashes[fact.epoch] = found.sha256
         yield from self._went_in(epoch, settlement, before)
-        yield from _differing_fields(f"epoch {fact.epoch}: EpochSealed", fact, settlement)
+        due = sealed_fact(settlement, fact.at_us, found.sha256)
+        yield from _differing_fields(f"epoch {fact.epoch}: EpochSealed", fact, due)
 
     def _went_in(self, epoch: _Epoch, settlement: Settlement, released: int) -> Iterator[str]:
         """The inputs that facts before the seal decide."""
@@ -283,9 +284,8 @@ def _first_difference(data: bytes, computed: bytes) -> str:
     return "not in the canonical form"
 
 
-def _differing_fields(where: str, fact: EpochSealed, settlement: Settlement) -> Iterator[str]:
+def _differing_fields(where: str, fact: EpochSealed, due: EpochSealed) -> Iterator[str]:
     """Seals from before a field was stored have None there: nothing is compared with it."""
-    due = sealed_fact(settlement, fact.at_us)
     for name in (one.name for one in fields(fact) if one.name not in NOT_COMPUTED):
         value, computed = getattr(fact, name), getattr(due, name)
         if value is not None and value != computed:

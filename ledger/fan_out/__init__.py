@@ -2,4 +2,4 @@
 order, from this process, from several, or from a cluster.
 """
 
-__all__ = ("choice", "executor", "fingerprint", "marks", "processes")
+__all__ = ("choice", "executor", "fingerprint", "folder", "marks", "processes")

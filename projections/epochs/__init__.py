@@ -6,6 +6,7 @@ __all__ = (
     "burning",
     "counted",
     "cut_nodes",
+    "cut_rows",
     "cuts",
     "epochs",
     "gate",

@@ -9,7 +9,7 @@ their first epoch on: all others count with what they moved.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,10 @@ _EARLIER = """
     WHERE account_id = ANY(%(accounts)s) AND epoch < %(epoch)s
     GROUP BY account_id, source, epoch ORDER BY epoch
 """
+_OWED = """
+    SELECT node_id, account_id, source, burned, gpu_us FROM proj_epochs.weight
+    WHERE epoch = %(epoch)s AND account_id = ANY(%(accounts)s) AND (burned <> 0 OR gpu_us <> 0)
+"""
 _NODES = """
     SELECT DISTINCT node_id, account_id FROM proj_epochs.weight
     WHERE account_id = ANY(%(accounts)s) AND epoch <= %(epoch)s
@@ -43,37 +47,57 @@ def read_owing(connection: Connection, epoch: int) -> list[str]:
 
 def read_weights(connection: Connection, preview: Preview) -> Preview:
     """The preview with the weights that count: none is below zero."""
-    owing = read_owing(connection, preview.epoch)
+    owing = frozenset(read_owing(connection, preview.epoch))
     if not owing:
         return preview
-    asked = {"accounts": owing, "epoch": preview.epoch}
+    kept = [one for one in preview.weights if one.account_id not in owing]
+    moved = [one for one in preview.weights if one.account_id in owing]
+    kept += _counted(connection, preview.epoch, sorted(owing), moved)
+    return replace(preview, weights=tuple(sorted(kept)))
+
+
+def read_owed_weights(connection: Connection, epoch: int, owing: Sequence[str]) -> list[Weight]:
+    """The weights that count of accounts that owe, in a closed epoch."""
+    if not owing:
+        return []
+    rows = connection.execute(_OWED, {"accounts": owing, "epoch": epoch})
+    return _counted(connection, epoch, owing, [Weight(*row) for row in rows])
+
+
+def _counted(
+    connection: Connection, epoch: int, owing: Sequence[str], weights: Iterable[Weight]
+) -> list[Weight]:
+    asked = {"accounts": owing, "epoch": epoch}
     before: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for account_id, source, burned, gpu_us in connection.execute(_EARLIER, asked):
         before[account_id, source].append((burned, gpu_us))
-    kept = [one for one in preview.weights if one.account_id not in set(owing)]
     moved: dict[tuple[str, str], list[Weight]] = defaultdict(list)
-    for one in preview.weights:
-        if one.account_id in set(owing):
-            moved[one.account_id, one.source].append(one)
-    for place, weights in moved.items():
-        burned = _set_off(
-            {one.node_id: one.burned for one in weights}, (b for b, _ in before[place])
+    for one in weights:
+        moved[one.account_id, one.source].append(one)
+    found: list[Weight] = []
+    for place, of_place in moved.items():
+        credits = _set_off(
+            {one.node_id: one.burned for one in of_place}, (b for b, _ in before[place])
         )
-        gpu_us = _set_off(
-            {one.node_id: one.gpu_us for one in weights}, (us for _, us in before[place])
+        times = _set_off(
+            {one.node_id: one.gpu_us for one in of_place}, (us for _, us in before[place])
         )
-        kept += [
-            one._replace(burned=burned[one.node_id], gpu_us=gpu_us[one.node_id]) for one in weights
+        found += [
+            one._replace(burned=credits[one.node_id], gpu_us=times[one.node_id]) for one in of_place
         ]
-    return replace(preview, weights=tuple(sorted(kept)))
+    return found
 
 
 def read_tokens(connection: Connection, epoch: int) -> dict[str, Tokens]:
     """TOKEN burned for each node that count in an epoch: none is below zero."""
     tokens = read_burned_tokens(connection, epoch)
-    owing = read_owing(connection, epoch)
+    return tokens | read_owed_tokens(connection, epoch, read_owing(connection, epoch))
+
+
+def read_owed_tokens(connection: Connection, epoch: int, owing: Sequence[str]) -> dict[str, Tokens]:
+    """The tokens that count of nodes whose accounts owe."""
     if not owing:
-        return tokens
+        return {}
     rows: list[Any] = connection.execute(_NODES, {"accounts": owing, "epoch": epoch}).fetchall()
     owner_of = {str(node_id): str(account_id) for node_id, account_id in rows}
     history = read_tokens_until(connection, epoch, owner_of)
@@ -84,6 +108,7 @@ def read_tokens(connection: Connection, epoch: int) -> dict[str, Tokens]:
             now[owner_of[node_id]][node_id] = units
         else:
             epochs[owner_of[node_id]][at] += units
+    tokens: dict[str, Tokens] = {}
     for account_id, nodes in now.items():
         earlier = [units for _, units in sorted(epochs[account_id].items())]
         network = _set_off(

@@ -748,13 +748,10 @@ def read_preview(connection: Connection, epoch: int | None = None) -> Preview:
     return Preview(wanted, position, wanted <= closed, weights)
 
 
-def read_brought(
-    connection: Connection, epoch: int, node_id: str | None = None
-) -> Iterator[ClientUse]:
-    """The weights of an epoch by client, of one node or of all, by node."""
+def read_brought(connection: Connection, epoch: int, node_id: str) -> Iterator[ClientUse]:
+    """The weights of a node in an epoch by client."""
     sql = """SELECT node_id, client_id, source, burned, gpu_us FROM proj_epochs.brought
-        WHERE epoch = %(epoch)s AND (%(node)s::text IS NULL OR node_id = %(node)s)
-        ORDER BY node_id, client_id, source"""
+        WHERE epoch = %(epoch)s AND node_id = %(node)s ORDER BY client_id, source"""
     for row in connection.execute(sql, {"epoch": epoch, "node": node_id}):
         yield ClientUse(*row)
 
@@ -773,12 +770,11 @@ class Tokens(NamedTuple):
         return Tokens(self.network + other.network, self.bought + other.bought)
 
 
-_BURNT = """
-    SELECT t.epoch, t.node_id, b.tokens, greatest(b.credits, b.charged), t.credits, coalesce((
+_BURN = """t.node_id, b.tokens, greatest(b.credits, b.charged), t.credits, coalesce((
         SELECT sum(o.credits) FROM proj_epochs.burnt o
         WHERE o.burn_id = t.burn_id AND o.node_id = t.node_id AND o.epoch < t.epoch), 0)::bigint
-    FROM proj_epochs.burnt t JOIN proj_epochs.burn b USING (burn_id) WHERE {which}
-"""
+    FROM proj_epochs.burnt t JOIN proj_epochs.burn b USING (burn_id)"""
+_BURNT = f"SELECT t.epoch, {_BURN} WHERE {{which}}"
 _PURCHASED = """
     SELECT u.payer_id, p.epoch, sum(p.tokens)::bigint, sum(p.credits)::bigint
     FROM (SELECT DISTINCT payer_id FROM proj_epochs.used WHERE {which}) u
@@ -794,6 +790,8 @@ _USED_SO_FAR = """
     JOIN proj_epochs.used h ON h.payer_id = u.payer_id AND h.epoch <= %(epoch)s
 """
 _THIS_EPOCH = "epoch = %(epoch)s"
+BURNT_OF_EPOCH = f"SELECT {_BURN} WHERE {_THIS_EPOCH} ORDER BY t.node_id"
+"""By node, what `part_of_burn` takes."""
 _THESE_NODES = "epoch <= %(epoch)s AND node_id = ANY(%(nodes)s)"
 
 
@@ -821,9 +819,28 @@ def _tokens(
 ) -> dict[tuple[int, str], Tokens]:
     found: dict[tuple[int, str], Tokens] = defaultdict(Tokens)
     burnt = connection.execute(_BURNT.format(which=which).encode(), asked)
-    for epoch, node_id, burned, whole, now, before in burnt:
-        part = burned * (before + now) // whole - burned * before // whole
-        found[epoch, node_id] += Tokens(network=part)
+    for epoch, node_id, *burn in burnt:
+        found[epoch, node_id] += Tokens(network=part_of_burn(*burn))
+    for epoch, node_id, units in _bought(connection, which, asked):
+        found[epoch, node_id] += Tokens(bought=units)
+    return found
+
+
+def part_of_burn(burned: int, whole: int, now: int, before: int) -> int:
+    """TOKEN of a burn for a node: `now` of the `whole` credits in this epoch, `before` earlier."""
+    return burned * (before + now) // whole - burned * before // whole
+
+
+def read_bought_tokens(connection: Connection, epoch: int) -> Iterator[tuple[int, str, int]]:
+    """(epoch, node, TOKEN) of the burned credits of all payers who used some in this epoch; of the
+    epochs before it, too.
+    """
+    return _bought(connection, _THIS_EPOCH, {"epoch": epoch})
+
+
+def _bought(
+    connection: Connection, which: str, asked: dict[str, object]
+) -> Iterator[tuple[int, str, int]]:
     bought: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
     purchased = connection.execute(_PURCHASED.format(which=which).encode(), asked)
     for payer_id, epoch, tokens, credits in purchased:
@@ -835,8 +852,7 @@ def _tokens(
     for payer_id, by_epoch in used.items():
         for epoch, node_id, tokens in _at_average(bought[payer_id], by_epoch):
             if node_id:
-                found[epoch, node_id] += Tokens(bought=tokens)
-    return found
+                yield epoch, node_id, tokens
 
 
 @dataclass(slots=True)

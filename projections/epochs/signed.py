@@ -43,7 +43,7 @@ RULES = (
     ),
 )
 
-_SIGNED = """
+SIGNED = """
     SELECT a.node_id, sum(a.gpu_us)::bigint
     FROM proj_epochs.leased a JOIN LATERAL (
         SELECT gpu_us, until_us FROM proj_epochs.signed s
@@ -54,7 +54,7 @@ _SIGNED = """
         AND s.gpu_us >= (SELECT sum(b.gpu_us) FROM proj_epochs.leased b
             WHERE b.lease_id = a.lease_id AND b.until_us <= s.until_us
                 AND b.position <= %(as_of)s)
-    GROUP BY a.node_id
+    GROUP BY a.node_id ORDER BY a.node_id
 """
 
 
@@ -63,4 +63,4 @@ def read_signed(connection: Connection, from_us: int, to_us: int, as_of: int) ->
     to the market-log position `as_of`. The view of epochs must have read as far.
     """
     asked = {"from": from_us, "to": to_us, "as_of": as_of}
-    return dict(connection.execute(_SIGNED.encode(), asked).fetchall())
+    return dict(connection.execute(SIGNED.encode(), asked).fetchall())

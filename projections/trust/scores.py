@@ -9,9 +9,9 @@ The view `reputation` must have reached the position asked for. For settlement: 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from domain.decay import WEIGHT_BITS, weights
 from domain.duration import DAY_US
@@ -32,6 +32,8 @@ KNOWN_MAX = 1_000
 
 Seen = dict[str, dict[str, Evidence]]
 """By subject and input."""
+EvidenceRow = tuple[Any, ...]
+"""Subject, input, and what was counted (`domain/trust/scores.py`, `Evidence`)."""
 
 _CHOSEN = """kind = %(kind)s AND from_day <= %(day)s AND (%(all)s OR subject_id = ANY(%(ids)s))
     AND (%(client)s::text IS NULL OR (client_id = %(client)s) = %(mine)s)"""
@@ -81,6 +83,32 @@ def read_evidence(
     recorded on a later day, nor faults whose dispute window is not over on that day. `client_id`:
     what came through that client only or, with `others`, all the rest.
     """
+    found: Seen = defaultdict(dict)
+    for subject_id, name, *counted in _evidence_rows(
+        connection,
+        kind,
+        subject_ids,
+        day=day,
+        as_of=as_of,
+        terms=terms,
+        client_id=client_id,
+        others=others,
+    ):
+        found[subject_id][name] = Evidence(*counted)
+    return found
+
+
+def _evidence_rows(
+    connection: Connection,
+    kind: str,
+    subject_ids: Sequence[str] | None,
+    *,
+    day: int,
+    as_of: int | None,
+    terms: ReputationTerms,
+    client_id: str | None = None,
+    others: bool = False,
+) -> list[EvidenceRow]:
     assert kind in KINDS, kind
     values: dict[str, Any] = {
         "kind": kind,
@@ -95,11 +123,8 @@ def read_evidence(
     if as_of is not None:
         _require_reached(connection, as_of)
     sql = _FOLDED.format(rows=_NOW if as_of is None else _THEN)
-    found: Seen = defaultdict(dict)
     with connection.cursor(binary=True) as cursor:
-        for subject_id, name, *counted in cursor.execute(sql.encode(), values):
-            found[subject_id][name] = Evidence(*counted)
-    return found
+        return cursor.execute(sql.encode(), values).fetchall()
 
 
 def _require_reached(connection: Connection, as_of: int) -> None:
@@ -186,6 +211,14 @@ class Standing:
         return lesser(self.node_score_ppm, self.owner_score_ppm, is_provisional=self.is_provisional)
 
 
+class StandingRows(NamedTuple):
+    """What standings are made of, as it was read."""
+
+    owner_of: Mapping[str, str]
+    nodes: Sequence[EvidenceRow]
+    owners: Sequence[EvidenceRow]
+
+
 def read_standings(
     connection: Connection,
     node_ids: Sequence[str],
@@ -200,24 +233,58 @@ def read_standings(
     Deterministic: the same facts up to `as_of` give the same answer, whenever it is asked. Nodes
     nobody registered by then are left out. Three queries, whatever the number of nodes.
     """
+    rows = read_standing_rows(connection, node_ids, as_of=as_of, day=day, terms=terms)
+    return standings_of(rows, terms)
+
+
+def read_standing_rows(
+    connection: Connection,
+    node_ids: Sequence[str],
+    *,
+    as_of: int,
+    day: int,
+    terms: ReputationTerms = REPUTATION_TERMS,
+) -> StandingRows:
+    """What `standings_of` judges, here or in another process."""
     sql = """SELECT subject_id, owner_id FROM proj_reputation.subject
         WHERE kind = 'node' AND position <= %s AND subject_id = ANY(%s)"""
     owner_of = {
         str(node_id): str(owner_id)
         for node_id, owner_id in connection.execute(sql, (as_of, list(node_ids)))
     }
-    nodes = read_scores(connection, NODE, list(owner_of), day=day, as_of=as_of, terms=terms)
-    owners = read_scores(
-        connection, PROVIDER, sorted(set(owner_of.values())), day=day, as_of=as_of, terms=terms
+
+    def rows(kind: str, subject_ids: Sequence[str]) -> list[EvidenceRow]:
+        return _evidence_rows(connection, kind, subject_ids, day=day, as_of=as_of, terms=terms)
+
+    return StandingRows(
+        owner_of, rows(NODE, list(owner_of)), rows(PROVIDER, sorted(set(owner_of.values())))
     )
+
+
+def standings_of(
+    rows: StandingRows, terms: ReputationTerms = REPUTATION_TERMS
+) -> dict[str, Standing]:
+    """Judge what `read_standing_rows` found."""
+    nodes = _rated(NODE, rows.nodes, rows.owner_of, terms)
+    owners = _rated(PROVIDER, rows.owners, set(rows.owner_of.values()), terms)
     found = {}
-    for node_id, owner_id in owner_of.items():
+    for node_id, owner_id in rows.owner_of.items():
         node, owner = nodes[node_id], owners[owner_id]
         is_provisional = node.is_provisional or owner.is_provisional
         found[node_id] = Standing(
             node_id, owner_id, node.score_ppm, owner.score_ppm, is_provisional
         )
     return found
+
+
+def _rated(
+    kind: str, rows: Sequence[EvidenceRow], named: Iterable[str], terms: ReputationTerms
+) -> dict[str, Rating]:
+    """Of those that are named nobody is left out: without evidence it is the start."""
+    seen: Seen = defaultdict(dict)
+    for subject_id, name, *counted in rows:
+        seen[subject_id][name] = Evidence(*counted)
+    return {who: rate(kind, seen.get(who, {}), terms) for who in named}
 
 
 @dataclass(frozen=True, slots=True)

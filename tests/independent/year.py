@@ -43,7 +43,6 @@ from domain.epochs.epoch import (
     SealEpoch,
     chunks_of,
     rewards_of,
-    settlement_of,
 )
 from domain.epochs.epoch_file import epoch_file, file_sha256
 from domain.epochs.forfeit import ForfeitRewards
@@ -72,6 +71,7 @@ from ledger.log import codec
 from ledger.log.chain import GENESIS_MARKET, chain, genesis_usage, market_leaf
 from ledger.tree.cut import LaneRecord, Pin
 from ledger.tree.merkle import EMPTY_ROOT
+from tests.domain.scenes.epochs import settlement_of
 from tests.independent import grown
 from tests.scenes.governors import ANNA, enrolling
 
@@ -523,14 +523,7 @@ def _seal(
     year.seconds += perf_counter() - began
     year.settlements[epoch] = settlement
     year.epoch_files[epoch] = epoch_file(settlement)
-    command = SealEpoch(
-        epoch=epoch,
-        cut_position=position,
-        nodes=tuple(cut),
-        recyclable=recyclable,
-        file_sha256=file_sha256(settlement),
-        at_us=at_us,
-    )
+    command = SealEpoch(outcome=settlement, file_sha256=file_sha256(settlement), at_us=at_us)
     year.world.handle(command)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +43,26 @@ def test_a_folder_of_backups_within_the_data_folder_is_refused(tmp_path: Path) -
     with pytest.raises(BackupUnusable, match="lies in the data folder"):
         taking.take(source, Archive(tmp_path / "mine" / "backups"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_seal_leaves_for_itself_is_in_no_backup_and_stops_none_by_going(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epochs, part = tmp_path / "data" / "epochs", tmp_path / "part"
+    (epochs / "2.parts").mkdir(parents=True)
+    part.mkdir()
+    for name in ("1.json", "1.clients.json", "2.draft", "2.parts/rows-0.json"):
+        (epochs / name).write_text("{}")
+    real = tarfile.TarFile.add
+
+    def sealing(tar: tarfile.TarFile, *told: Any, **named: Any) -> None:
+        (epochs / "2.parts" / "rows-0.json").unlink(missing_ok=True)
+        real(tar, *told, **named)
+
+    monkeypatch.setattr(tarfile.TarFile, "add", sealing)
+    taking._copy_files(tmp_path / "data", part)
+    with tarfile.open(part / taking.FILES) as tar:
+        assert tar.getnames() == ["epochs", "epochs/1.clients.json", "epochs/1.json"]
 
 
 def test_the_names_in_a_backup_are_on_the_disk_too(

@@ -576,7 +576,7 @@ BOUNDARIES: tuple[tuple[Any, str], ...] = (
     (chain_store, "mark_done"),
     (chain_store, "settle"),
     (chain_jobs, "write_durably"),
-    (settlement, "write_durably"),
+    (settlement, "_keep_file"),
     (Chain, "send"),
 )
 """Everything that leaves a trace: the market log, the tables, the files, the chain."""

@@ -5,32 +5,41 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Generator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from api.door.errors import Problem
 from api.epochs import closing as settlement
+from api.epochs import settling
 from api.epochs.closing import SealDiffers, close_epoch, override_act, seal_epoch, settle_due
-from api.epochs.files import epoch_path
+from api.epochs.files import clients_path, epoch_path, parts_path
 from api.process.leading import leading
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
 from contracts.tally import TOKEN_UNIT
 from domain.authority.acts import acts_stream
 from domain.authority.reasons import AuthorityReason
+from domain.epochs import lanes
+from domain.epochs.clients import ClientUse, clients_file
 from domain.epochs.epoch import stream_of
-from domain.epochs.epoch_file import file_sha256
+from domain.epochs.epoch_file import epoch_file, file_sha256
+from domain.epochs.lanes import SettledLanes
 from domain.epochs.reasons import EpochsReason
 from domain.metering.reasons import MeteringReason
 from domain.refusal import Refused
 from ledger.log.handle import Ledger
 from projections import tables
+from projections.epochs import streams
 from projections.epochs.epochs import EPOCHS
 from tests.scenes import chain as chain_scene
 from tests.scenes.chain import DAY_S, EMISSION, OWNER, Scene, repeat
 from tests.scenes.governors import ANNA, BORIS, Governor, enrol_in, signatures
+
+BROUGHT = "SELECT node_id, client_id, source, burned, gpu_us FROM proj_epochs.brought"
 
 
 @pytest.fixture(scope="module")
@@ -303,6 +312,68 @@ def test_many_recipients_are_credited_in_chunks_and_a_killed_job_goes_on(scene: 
     state = settlement.epoch_state(scene.ledger, 1)
     assert (state.status, len(state.chunk_hashes)) == ("settled", 3)
     assert scene.balance("epoch:1:unmatured") == 0
+
+
+def test_processes_seal_a_large_epoch_to_the_same_files_and_leave_nothing_behind(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a process that died in the middle of it has left."""
+    scene.end_epoch(1)
+    close_epoch(scene.ledger, scene.connection, 1, scene.now_us, "job")
+    tables.step_all(scene.connection, only=("epochs",))
+    scene.connection.execute(
+        "INSERT INTO proj_epochs.weight"
+        " SELECT 1, 'node_' || n, 'acct_' || n % 700, 'cash', n, n FROM generate_series(1, 1200) n"
+    )
+    scene.connection.execute(
+        "INSERT INTO proj_epochs.brought"
+        " SELECT 1, 'node_' || n, 'client_' || n % 3, 'cash', n, n FROM generate_series(1, 900) n"
+    )
+    whole = settlement.settlement_at(scene.ledger, scene.connection, 1)
+    uses = [ClientUse(*row) for row in scene.connection.execute(BROUGHT)]
+    left = parts_path(scene.data_dir, 1)
+    left.mkdir(parents=True)
+    (left / "weighed-0.json").write_text("{")
+    monkeypatch.setattr(streams, "ROWS_MAX", 100)
+    monkeypatch.setattr(lanes, "ACCOUNTS_MAX", 50)
+    monkeypatch.setattr(settling, "usable", lambda: 2)
+    sealed = seal_epoch(scene.ledger, scene.connection, 1, scene.now_us, data_dir=scene.data_dir)
+    data = epoch_path(scene.data_dir, 1).read_bytes()
+    assert data == epoch_file(whole)
+    assert sealed.file_sha256 == sha256(data).hexdigest()
+    clients = clients_path(scene.data_dir, 1).read_bytes()
+    assert clients == clients_file(whole, sealed.file_sha256, uses)
+    assert sealed.clients_sha256 == sha256(clients).hexdigest()
+    names = sorted(path.name for path in left.parent.iterdir())
+    assert names == ["1.clients.json", "1.json"]
+
+
+def test_what_the_nodes_of_a_small_epoch_do_not_come_to_is_not_sealed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One unit of another account's: pools, carries and sums are as they should be."""
+    scene.end_epoch(1)
+    close_epoch(scene.ledger, scene.connection, 1, scene.now_us, "job")
+    tables.step_all(scene.connection, only=("epochs",))
+    scene.connection.execute(
+        "INSERT INTO proj_epochs.weight"
+        " SELECT 1, 'node_' || n, 'acct_' || n, 'cash', n, n FROM generate_series(1, 3) n"
+    )
+    real = lanes.settle_lanes
+
+    def wrong(*told: Any, **named: Any) -> SettledLanes:
+        found = real(*told, **named)
+        (one, more), (other, less), *others = found.outcome.rewards
+        rewards = ((one, more + 1), (other, less - 1), *others)
+        return replace(found, outcome=replace(found.outcome, rewards=rewards))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(settling, "settle_lanes", wrong)
+        with pytest.raises(SealDiffers):
+            seal_epoch(scene.ledger, scene.connection, 1, scene.now_us, data_dir=scene.data_dir)
+    assert scene.ledger.market.state_of(stream_of(1)).sealed is None
+    sealed = seal_epoch(scene.ledger, scene.connection, 1, scene.now_us, data_dir=scene.data_dir)
+    assert sha256(epoch_path(scene.data_dir, 1).read_bytes()).hexdigest() == sealed.file_sha256
 
 
 def test_rewards_mature_after_the_holdback(

@@ -22,7 +22,6 @@ from domain.epochs.epoch import (
     SealEpoch,
     chunks_of,
     rewards_of,
-    settlement_of,
 )
 from domain.epochs.epoch_file import epoch_file, file_sha256
 from domain.epochs.policy import PublishPolicy
@@ -33,7 +32,16 @@ from domain.epochs.settlement import Settlement
 from domain.money import token
 from ledger.bundle.epoch_replay import EpochReplay, executed
 from tests.api.governance.test_grants import seen
-from tests.domain.scenes.epochs import CUT, END_US, POLICY, START_US, WEEK_US, nodes_of, pin
+from tests.domain.scenes.epochs import (
+    CUT,
+    END_US,
+    POLICY,
+    START_US,
+    WEEK_US,
+    nodes_of,
+    pin,
+    settlement_of,
+)
 from tests.scenes import chain as chain_scene
 from tests.scenes.chain import EMISSION, OWNER
 from tests.scenes.governors import ANNA, BORIS, CLEO, Governor, enrol_all, enrolling
@@ -79,17 +87,7 @@ def seal(scene: Scene, epoch: int, *accounts: str) -> Settlement:
     ledger = scene.service.ledger
     nodes = nodes_of((account_id, 1_000) for account_id in accounts)
     settled = settlement_of(ledger.world(), epoch, CUT, nodes)
-    handle(
-        scene,
-        SealEpoch(
-            epoch=epoch,
-            cut_position=CUT,
-            nodes=nodes,
-            recyclable=0,
-            file_sha256=file_sha256(settled),
-            at_us=at_us,
-        ),
-    )
+    handle(scene, SealEpoch(outcome=settled, file_sha256=file_sha256(settled), at_us=at_us))
     for number, chunk in enumerate(chunks_of(rewards_of(settled)), 1):
         handle(scene, CreditRewards(epoch=epoch, chunk=number, rewards=chunk, at_us=at_us))
     return settled

@@ -28,6 +28,7 @@ from domain.chain.payout_root import (
 from domain.chain.reasons import ChainReason
 from domain.epochs.epoch import CreditRewards, rewards_of, sealed_fact
 from domain.epochs.epoch import stream_of as epoch_stream
+from domain.epochs.epoch_file import file_sha256
 from domain.epochs.reasons import EpochsReason
 from domain.funds.reasons import FundsReason
 from domain.money import credit, token
@@ -35,7 +36,7 @@ from tests.domain.scenes.epochs import CLOSING, END_US, closing, opened, settled
 from tests.given import Scene
 
 SETTLED = settled()
-SEALED_FACT = sealed_fact(SETTLED, END_US + 9)
+SEALED_FACT = sealed_fact(SETTLED, END_US + 9, file_sha256(SETTLED))
 SEALED = CLOSING.given((epoch_stream(1), SEALED_FACT))
 CREDITED = SEALED.after(
     CreditRewards(epoch=1, chunk=1, rewards=rewards_of(SETTLED), at_us=END_US + 10)
@@ -173,7 +174,7 @@ def test_a_root_that_is_not_ours_is_refused() -> None:
 # The next root.
 
 THIRD = settled(3, carry=SETTLED.compute_carry)
-THIRD_FACT = sealed_fact(THIRD, END_US + 20)
+THIRD_FACT = sealed_fact(THIRD, END_US + 20, file_sha256(THIRD))
 LATER = ACCEPTED.given(
     (epoch_stream(3), opened(3)), (epoch_stream(3), closing(3)), (epoch_stream(3), THIRD_FACT)
 )

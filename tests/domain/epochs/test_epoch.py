@@ -26,14 +26,22 @@ from domain.epochs.epoch import (
     epoch_of,
     rewards_of,
     sealed_fact,
-    settlement_of,
     stream_of,
 )
 from domain.epochs.epoch_file import ROWS_AT_ONCE, epoch_file, file_sha256, read_cut
 from domain.epochs.policy import NETWORK
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward
-from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of, settle
+from domain.epochs.settlement import (
+    COMPUTE,
+    ROUNDING,
+    NodeCut,
+    Settlement,
+    Unallocated,
+    Use,
+    pools_of,
+    settle,
+)
 from domain.metering.pin import PINS
 from domain.metering.reasons import MeteringReason
 from domain.money import MoneyReason, credit, token
@@ -57,6 +65,7 @@ from tests.domain.scenes.epochs import (
     opened,
     pin,
     settled,
+    settlement_of,
 )
 from tests.given import Scene
 
@@ -64,20 +73,13 @@ EMISSION = 11_356_884_615_384
 GOLDEN_SHA256 = "83ecde60439bf12739e5e9deedf9b29278d50fb8fa9e3e020cedd09c019caf9c"
 SETTLED = settled()
 REWARDS = rewards_of(SETTLED)
-SEALED = CLOSING.given((stream_of(1), sealed_fact(SETTLED, END_US + 9)))
+SEALED = CLOSING.given((stream_of(1), sealed_fact(SETTLED, END_US + 9, file_sha256(SETTLED))))
 CLOSE = CloseEpoch(epoch=1, pin=pin(7), by="job", at_us=END_US)
 CREDIT = CreditRewards(epoch=1, chunk=1, rewards=REWARDS, at_us=END_US + 10)
 
 
 def seal(settlement: Settlement, at_us: int = END_US + 9) -> SealEpoch:
-    return SealEpoch(
-        epoch=settlement.epoch,
-        cut_position=settlement.cut.cut_position,
-        nodes=tuple(settlement.cut.nodes),
-        recyclable=settlement.cut.openings.recyclable,
-        file_sha256=file_sha256(settlement),
-        at_us=at_us,
-    )
+    return SealEpoch(outcome=settlement, file_sha256=file_sha256(settlement), at_us=at_us)
 
 
 # Opening and closing.
@@ -166,7 +168,8 @@ def test_closing_twice_changes_nothing_and_another_cut_is_refused() -> None:
 
 
 def test_an_epoch_nobody_opened_is_unknown() -> None:
-    for command in (replace(CLOSE, epoch=9), replace(seal(SETTLED), epoch=9)):
+    other = replace(SETTLED, cut=replace(SETTLED.cut, epoch=9))
+    for command in (replace(CLOSE, epoch=9), seal(other)):
         OPEN.when(command).then_refused(EpochsReason.EPOCH_UNKNOWN)
 
 
@@ -290,7 +293,7 @@ def test_many_nodes_are_written_as_one_list_is() -> None:
 
 
 def test_a_seal_holds_the_totals_and_the_hash_of_the_file() -> None:
-    fact = sealed_fact(SETTLED, END_US + 9)
+    fact = sealed_fact(SETTLED, END_US + 9, file_sha256(SETTLED))
     assert (fact.epoch, fact.cut_position) == (SETTLED.epoch, SETTLED.cut.cut_position)
     assert fact.epoch != fact.cut_position
     CLOSING.when(seal(SETTLED)).then((stream_of(1), fact))
@@ -317,7 +320,7 @@ def test_a_seal_tells_a_snapshot_of_the_price_that_decides_nothing() -> None:
         max_move_bps=None,
     )
     priced = CLOSING.given((FEED, taken))
-    fact = replace(sealed_fact(SETTLED, END_US + 9), price_snapshot=4)
+    fact = replace(sealed_fact(SETTLED, END_US + 9, file_sha256(SETTLED)), price_snapshot=4)
     priced.when(replace(seal(SETTLED), price_snapshot=4)).then((stream_of(1), fact))
     for later in (replace(taken, number=5), replace(taken, number=5, health="deviation")):
         priced.given((FEED, later)).when(replace(seal(SETTLED), price_snapshot=4)).then(
@@ -335,11 +338,29 @@ def test_an_open_epoch_is_not_sealed() -> None:
 
 
 def test_a_seal_that_does_not_match_its_cut_is_refused() -> None:
-    for command in (
-        replace(seal(SETTLED), nodes=nodes_of(WEIGHTS[:2])),
-        replace(seal(SETTLED), cut_position=CUT + 1),
-        replace(seal(SETTLED), file_sha256="0" * 64),
+    cut, (first, *others) = SETTLED.cut, SETTLED.rewards
+    more = (first[0], first[1] + 1)
+    for outcome in (
+        replace(SETTLED, cut=replace(cut, policy=replace(POLICY, compute_ppm=0))),
+        replace(SETTLED, cut=replace(cut, openings=replace(cut.openings, compute_carry=1))),
+        settled(1, carry=1),
+        settled(unissued=EMISSION - 1),
+        replace(SETTLED, emission=EMISSION + 1),
+        replace(SETTLED, rewards=(more, *others)),
+        replace(SETTLED, rewards=(*others, first)),
+        replace(SETTLED, compute_carry=SETTLED.compute_carry + 1),
+        replace(SETTLED, returned_emission=-1),
+        replace(SETTLED, adjustments=((first[0], 1),)),
+        replace(SETTLED, adjustments=((first[0], -1),)),
+        replace(SETTLED, compute_weight=0),
+        replace(SETTLED, unallocated=(Unallocated(COMPUTE, ROUNDING, 1, 0), *SETTLED.unallocated)),
+        replace(
+            SETTLED,
+            compute_carry=SETTLED.compute_carry + 1,
+            availability_carry=SETTLED.availability_carry - 1,
+        ),
     ):
+        command = replace(seal(SETTLED), outcome=outcome)
         CLOSING.when(command).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
@@ -354,7 +375,9 @@ def test_sealing_twice_changes_nothing_and_another_seal_is_refused() -> None:
     [((("a", 1), ("a", 2)), MoneyReason.DUPLICATE_ID), ((("a", -1),), MoneyReason.NEGATIVE_WEIGHT)],
 )
 def test_weights_must_make_sense(weights: tuple[tuple[str, int], ...], reason: Reason) -> None:
-    CLOSING.when(replace(seal(SETTLED), nodes=nodes_of(weights))).then_refused(reason)
+    with pytest.raises(Refused) as refused:
+        settlement_of(CLOSING, 1, CUT, nodes_of(weights))
+    assert refused.value.reason is reason
 
 
 def test_what_one_epoch_carries_the_next_one_shares() -> None:
@@ -366,7 +389,7 @@ def test_what_one_epoch_carries_the_next_one_shares() -> None:
 
 def test_epochs_are_sealed_in_order() -> None:
     unsealed = CLOSING.given((stream_of(2), replace(closing(2), epoch=2)))
-    command = replace(seal(SETTLED), epoch=2)
+    command = seal(replace(SETTLED, cut=replace(SETTLED.cut, epoch=2)))
     unsealed.when(command).then_refused(EpochsReason.EPOCH_OUT_OF_ORDER)
 
 

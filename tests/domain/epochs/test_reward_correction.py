@@ -23,6 +23,7 @@ from domain.epochs.epoch import (
     sealed_fact,
     stream_of,
 )
+from domain.epochs.epoch_file import file_sha256
 from domain.epochs.forfeit import ForfeitRewards
 from domain.epochs.policy import NETWORK
 from domain.epochs.reasons import EpochsReason
@@ -56,6 +57,7 @@ from tests.scenes.governors import ANNA, BORIS, THREE, Governor, enrolled
 
 HELD = replace(POLICY, holdback_epochs=4, rewards=replace(REWARD_TERMS, cap_multiple_ppm=None))
 SETTLED = settled(policy=HELD)
+SEALED_HASH = file_sha256(SETTLED)
 REWARDS = rewards_of(SETTLED)
 OF = {reward.account_id: reward.amount.units for reward in REWARDS}
 NOW_US = END_US + 20
@@ -70,7 +72,7 @@ def opened(account_id: str) -> tuple[Stream[Any], AccountOpened]:
 
 SEALED = Scene(((NETWORK, HELD), *CLOSING.past[1:]), READY.balances).given(
     *map(opened, ("acct_a", "acct_b", "acct_late")),
-    (stream_of(1), sealed_fact(SETTLED, END_US + 9)),
+    (stream_of(1), sealed_fact(SETTLED, END_US + 9, SEALED_HASH)),
 )
 CREDITED = SEALED.after(CREDIT).given(*enrolled(*THREE))
 TAKE = ProposeRewardCorrection(
@@ -289,7 +291,8 @@ def test_adjustments_of_so_many_accounts_wait_for_a_seal() -> None:
 
 def test_an_epoch_opens_with_what_is_open_of_the_one_before_and_its_own_adjustments() -> None:
     before = replace(
-        sealed_fact(SETTLED, END_US), adjustments_open=(Adjustment("a", -5), Adjustment("b", 2))
+        sealed_fact(SETTLED, END_US, SEALED_HASH),
+        adjustments_open=(Adjustment("a", -5), Adjustment("b", 2)),
     )
     changes = RewardChanges(adjusted={"a": 5, "b": 1, "c": -3}, forfeited=40, forfeits=1)
     opening = openings(before, 9, 0, changes)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.epochs.clients import ClientUse, clients_file
 from domain.epochs.epoch_file import epoch_file
 from domain.epochs.lanes import Memory, settle_lanes
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm
@@ -448,6 +449,7 @@ class Written:
     st.integers(0, 10**14),
     deltas,
     st.booleans(),
+    st.integers(1, 3),
     st.randoms(use_true_random=False),
 )
 def test_lanes_settle_as_the_whole_does_owner_caps_included(
@@ -457,9 +459,10 @@ def test_lanes_settle_as_the_whole_does_owner_caps_included(
     carry: int,
     delta: object,
     is_written: bool,
+    accounts: int,
     random: Any,
 ) -> None:
-    """Any number of lanes, any node in any of them, in any order."""
+    """Any number of lanes, any node in any of them, in any order; slices of so many accounts."""
     policy = replace(POLICY, rewards=told)  # type: ignore[arg-type]
     opening = {"compute_carry": carry, "availability_carry": carry // 3, "adjustments": delta}
     whole = settle(cut(*fleet, policy=policy, **opening))
@@ -472,8 +475,22 @@ def test_lanes_settle_as_the_whole_does_owner_caps_included(
     random.shuffle(lanes)
     head = CutHead(epoch=1, cut_position=9, policy=policy, openings=whole.cut.openings)
     store = Written() if is_written else Memory()
-    found = settle_lanes(head, range(len(lanes)), lanes.__getitem__, store=store)
-    assert found.file == epoch_file(whole)
+    uses = [
+        ClientUse(node.node_id, client, use.source, random.randint(-1, use.burned), use.gpu_us)
+        for node in fleet
+        for use in node.uses
+        for client in random.sample(("acct_x", "acct_y", "acct_z"), random.randint(0, 3))
+    ]
+
+    def uses_of(lane: int) -> list[ClientUse]:
+        held = {node.node_id for node in lanes[lane]}
+        return [use for use in uses if use.node_id in held]
+
+    found = settle_lanes(head, range(len(lanes)), lanes.__getitem__, uses_of=uses_of, store=store)
+    assert b"".join(found.file()) == epoch_file(whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("domain.epochs.lanes.ACCOUNTS_MAX", accounts)
+        assert b"".join(found.clients_file("00")) == clients_file(whole, "00", uses)
     assert found.outcome.rewards == whole.rewards
     for name in (one.name for one in fields(Outcome) if one.name != "cut"):
         assert getattr(found.outcome, name) == getattr(whole, name), name
@@ -491,7 +508,7 @@ def test_an_owner_is_capped_over_all_lanes_and_loses_what_its_last_nodes_got_for
     head = CutHead(epoch=1, cut_position=9, policy=policy, openings=Openings(unissued=10**17))
     found = settle_lanes(head, (1, 0), lambda lane: [nodes[lane]])
     assert dict(found.outcome.rewards)["acct_a"] == 7
-    assert found.file == epoch_file(settle(cut(*nodes, policy=policy)))
+    assert b"".join(found.file()) == epoch_file(settle(cut(*nodes, policy=policy)))
 
 
 def test_a_node_in_two_lanes_is_refused() -> None:

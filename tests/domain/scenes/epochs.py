@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 
 from domain.epochs.emission import EmissionSegment
-from domain.epochs.epoch import EpochClosing, EpochOpened, stream_of
+from domain.epochs.epoch import EpochClosing, EpochOpened, head_of, stream_of
 from domain.epochs.policy import NETWORK, PolicyPublished
-from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, Use, settle
+from domain.epochs.settlement import Cut, CutHead, NodeCut, Openings, Settlement, Use, settle
 from domain.metering.pin import PINS, LanePin, UsagePinned
 from domain.money import token
+from domain.stream import World
 from tests.given import Scene
 
 WEEK_US = 604_800_000_000
@@ -86,3 +88,12 @@ def settled(
     openings = Openings(unissued=unissued, compute_carry=carry, availability_carry=idle_carry)
     nodes = nodes_of(weights)
     return settle(Cut(epoch=epoch, cut_position=CUT, policy=policy, openings=openings, nodes=nodes))
+
+
+def settlement_of(
+    world: World, epoch: int, cut_position: int, nodes: Sequence[NodeCut], recyclable: int = 0
+) -> Settlement:
+    """What sealing this epoch now would pay. Raises Refused like `head_of` and `settle`."""
+    head = head_of(world, epoch, cut_position, recyclable)
+    told = {one.name: getattr(head, one.name) for one in fields(CutHead)}
+    return settle(Cut(**told, nodes=nodes))

@@ -1,0 +1,53 @@
+"""Streams side by side: every row once, the rows of a node together, and none read too far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from projections.epochs import streams
+from projections.epochs.streams import Known, Row, sliced
+
+rows = st.lists(st.tuples(st.sampled_from("abcdeé"), st.integers(0, 9)), max_size=20)
+
+
+class Watched(Known):
+    """Counts the rows that were taken and are in no slice yet."""
+
+    def __init__(self, told: Sequence[Row]) -> None:
+        super().__init__(told)
+        self.ahead = 0
+
+    def fetchmany(self, size: int, /) -> Sequence[Row]:
+        found = super().fetchmany(size)
+        self.ahead += len(found)
+        return found
+
+
+@given(st.lists(rows, min_size=1, max_size=4), st.integers(1, 5))
+def test_slices_are_all_rows_in_order_and_no_node_is_in_two(
+    told: list[list[Row]], at_once: int
+) -> None:
+    sources = [Watched(some) for some in told]
+    most = max([at_once, *(len(_of(some, name)) + at_once for some in told for name in "abcdeé")])
+    found: list[list[Row]] = [[] for _ in told]
+    last = ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "ROWS_MAX", at_once)
+        for taken in sliced(sources):
+            nodes = sorted({row[0] for some in taken for row in some})
+            assert nodes
+            assert nodes[0] > last
+            last = nodes[-1]
+            for source, some, kept in zip(sources, taken, found, strict=True):
+                assert source.ahead <= most
+                source.ahead -= len(some)
+                kept += some
+    assert found == [sorted(some, key=lambda row: row[0]) for some in told]
+
+
+def _of(some: list[Row], name: str) -> list[Row]:
+    return [row for row in some if row[0] == name]
