@@ -23,6 +23,7 @@ from psycopg import sql
 from ledger import advisory
 from ledger.fan_out.processes import Processes
 from ledger.log import usage_reads
+from ledger.log.lane_store import LanesStopped
 from projections import runner
 from projections.audit import registry as audit
 from projections.corrections import registry as corrections
@@ -61,6 +62,8 @@ PROJECTIONS: tuple[Projection, ...] = (
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 
 POLL_SECONDS = 0.25
+STOPPED_SECONDS = 2.0
+"""How long a view waits for the server of lanes that are stopped, before it looks again."""
 PAUSE_SECONDS_MAX = 60.0
 _LOCK_ID = 0x7A11_7572
 _BUILDING_ID = 0x7A11_7573
@@ -584,6 +587,9 @@ def _follow(
                 pauses.pop(key, None)
             except psycopg.OperationalError:
                 raise
+            except LanesStopped as stopped:
+                pauses[key] = (time.monotonic() + STOPPED_SECONDS, 0.5)
+                logger.warning("%s: %s", part.projection, stopped)
             except (psycopg.Error, AssertionError, ValueError):
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
                 pauses[key] = (time.monotonic() + pause, pause)

@@ -35,10 +35,12 @@ from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
-from ledger.log import market
+from ledger.log import lane_store, market
 from ledger.log.durable import DurableConnection, given_up_in_time
 from ledger.log.handle import Ledger
-from ledger.log.usage import UsageLog
+from ledger.log.lane_logs import LaneLogs
+from ledger.log.lane_map import LaneMap
+from ledger.log.lane_store import LanesStopped
 from ledger.tree.checkpoint import Signer, verifier_of
 from projections import runner, tables
 from projections.fleet.fleet import FLEET
@@ -94,7 +96,7 @@ class Service:
             open=True,
         )
         self.geography = geography.of(settings.places_file)
-        self.usage_log = UsageLog(conninfo, now_us=clock.now_us)
+        self.usage_log = LaneLogs(conninfo, now_us=clock.now_us)
         self.node_keys = NodeKeyCache()
         self.ingest = UsageIngest(
             self.usage_log,
@@ -121,7 +123,7 @@ class Service:
         """Find or start the database, bring it to this version and make the projections.
 
         Raises SettingsInvalid: the log was founded in another environment; KeysDiffer: the key
-        files of the data folder are not those of the log.
+        files of the data folder are not those of the log; LanesMisplaced.
         `lost`: key files that the caller is about to replace.
         Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
         """
@@ -134,7 +136,7 @@ class Service:
             if conninfo is None:
                 embedded = stack.enter_context(EmbeddedPostgres(settings.data_dir))
                 conninfo = embedded.uri
-            conninfo = given_up_in_time(conninfo)
+            conninfo = lane_store.carried(settings.lanes, given_up_in_time(conninfo))
             if settings.read_only:
                 options = conninfo_to_dict(conninfo).get("options", "")
                 conninfo = make_conninfo(conninfo, options=f"{options} {READ_ONLY}".lstrip())
@@ -142,6 +144,7 @@ class Service:
             else:
                 _require_primary(conninfo)
                 migrate.migrate(conninfo)
+                _migrate_lanes(settings.lanes)
                 with _own(conninfo) as connection:
                     keys = secret_files.made_folder(settings.data_dir)
                     key_files.open_log(connection, keys, settings.log_origin, lost)
@@ -150,6 +153,7 @@ class Service:
             stack.callback(service._close)
             founding.require_environment(service.ledger, settings)
             with service.connect() as connection:
+                lane_store.require_placed(connection)
                 if not settings.read_only:
                     tables.ensure(connection)
                 service.node_keys.refresh(connection)
@@ -327,6 +331,15 @@ def _require_primary(conninfo: str) -> None:
                 " recorded. Give the primary's address, or answer from it with `serve --read-only`"
                 " (TALLYSTICK_READ_ONLY=true)"
             )
+
+
+def _migrate_lanes(lanes: LaneMap) -> None:
+    """Bring the servers of lanes to this version; one that is away stops its lanes only."""
+    for address in lanes.elsewhere():
+        try:
+            migrate.migrate(address)
+        except psycopg.OperationalError as error:
+            logger.warning("%s", LanesStopped(lanes.elsewhere()[address], error))
 
 
 def _require_ready(conninfo: str) -> None:

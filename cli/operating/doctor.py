@@ -126,7 +126,34 @@ def _of_the_database(
     yield _keys(settings, connection)
     yield _clock(connection)
     yield from _timers(connection)
+    if not missing:
+        yield from _lanes(connection)
     yield _views(connection)
+
+
+def _lanes(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+    """Whether lanes on other servers lie where the setting says, and answer."""
+    from ledger.log import lane_store
+    from ledger.log.lane_map import ranges
+
+    try:
+        lane_store.require_placed(connection)
+    except lane_store.LanesMisplaced as error:
+        yield Check("lanes", FAILED, str(error), "see docs/howto/lanes.md")
+        return
+    for address, lanes in lane_store.of(connection).elsewhere().items():
+        name = f"lanes {ranges(lanes)}"
+        try:
+            with lane_store.on(connection, address, lanes) as there:
+                held = lane_store.lanes_held(there)
+        except lane_store.LanesStopped as stopped:
+            yield Check(name, FAILED, str(stopped), "start that server: others go on without it")
+            continue
+        if missing := sorted(set(lanes) - set(held)):
+            said = f"their server does not hold {ranges(missing)}"
+            yield Check(name, FAILED, said, "look where they were moved to")
+        else:
+            yield Check(name, OK, "their server answers and holds them")
 
 
 def _views(connection: psycopg.Connection[Any]) -> Check:

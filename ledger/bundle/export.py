@@ -32,6 +32,7 @@ from ledger.bundle.shape import (
     pretty,
     result_root,
 )
+from ledger.log import lane_store
 from ledger.log.chain import GENESIS_MARKET, genesis_usage
 from ledger.tree import rows, trees
 from ledger.tree.checkpoint import Checkpoint, VerifierKey
@@ -192,7 +193,8 @@ def _market_rows(
 def _usage_rows(conn: Connection, record: LaneRecord) -> Iterator[parquet.Row]:
     log, walk = f"usage/{record.lane}", Walk(genesis_usage(record.lane))
     try:
-        yield from rows.usage(conn, walk, record.lane, record.size)
+        with lane_store.at(conn, record.lane) as there, there.transaction():
+            yield from rows.usage(there, walk, record.lane, record.size)
     except RowWrong as wrong:
         raise ExportRefused(log, wrong.position, wrong.what) from None
     if walk.position != record.size:

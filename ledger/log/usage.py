@@ -25,7 +25,7 @@ import psycopg
 from psycopg import AsyncConnection, Connection
 
 from domain.metering import report
-from ledger.log import pgbin
+from ledger.log import lane_store, pgbin
 from ledger.log.chain import chain, genesis_usage, stored_body, usage_leaf
 from ledger.log.durable import DurableAsyncConnection, NotReplicated, wait_for_standbys_async
 from ledger.log.full_disk import DISK
@@ -37,6 +37,10 @@ QUEUE_REPORTS_MAX = 2_000
 QUEUE_BYTES_MAX = 32 * 1024 * 1024
 RECONNECT_SECONDS_MAX = 5.0
 READ_BATCH_MAX = 2_000
+
+NOT_HERE = "the lane lies on another server now"
+"""`usage_append` passes by a report whose lane has no head here, and refuses when it is the last.
+What it stored beside it is told again as a duplicate."""
 
 _APPEND = b"SELECT * FROM usage_append(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"
 
@@ -281,11 +285,12 @@ class UsageLog:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def start(self) -> None:
-        """Connect and begin to commit."""
+    async def start(self, *, is_there: bool = True) -> None:
+        """Begin to commit; connect at once, unless the server may be away (`is_there`)."""
         assert self._task is None, "already started"
         self._closing = False
-        self._writer = await self._connect()
+        if is_there:
+            self._writer = await self._connect()
         self._task = asyncio.create_task(self._run(), name="usage log committer")
 
     async def close(self) -> None:
@@ -425,6 +430,9 @@ class UsageLog:
             except Unavailable as error:
                 group.fail(error)
                 return
+            except psycopg.errors.RaiseException:
+                group.fail(Unavailable(NOT_HERE))
+                return
             except psycopg.Error as error:
                 full = DISK.notice(error)  # the node keeps the report, and sends it again
                 group.fail(Unavailable(str(error)) if full else AppendFailed(str(error)))
@@ -463,7 +471,10 @@ class UsageLog:
         places = _places(items)
         arguments = _arguments([items[place] for place in places], self._now_us())
         cursor = await connection.execute(_APPEND, arguments, prepare=True, binary=True)
-        receipts = _receipts(places, await cursor.fetchall())
+        rows = await cursor.fetchall()
+        if len(rows) < len(places):
+            raise psycopg.errors.RaiseException(NOT_HERE)
+        receipts = _receipts(places, rows)
         if any(receipt.status is not Status.STORED for receipt in receipts):
             # Found, not written now: of a row that no standby has yet nothing may be said.
             await wait_for_standbys_async(connection)
@@ -496,7 +507,9 @@ _AUDIT = (
 
 def head_of(connection: Connection[Any], node_id: str) -> tuple[int, bytes | None]:
     """Last stored sequence number of a node and its hash; (0, None) before the first."""
-    row = connection.execute(_HEAD, (lane_of(node_id), node_id)).fetchone()
+    lane = lane_of(node_id)
+    with lane_store.at(connection, lane) as there:
+        row = there.execute(_HEAD, (lane, node_id)).fetchone()
     return (0, None) if row is None else (row[0], bytes(row[1]))
 
 
@@ -513,9 +526,9 @@ def reports_of_node(
 
     A node's order by sequence number is its order by position.
     """
-    rows = connection.execute(
-        _OF_NODE, (lane_of(node_id), node_id, after_seq, limit), binary=True
-    ).fetchall()
+    lane = lane_of(node_id)
+    with lane_store.at(connection, lane) as there:
+        rows = there.execute(_OF_NODE, (lane, node_id, after_seq, limit), binary=True).fetchall()
     return [StoredReport(*row) for row in rows]
 
 
@@ -523,9 +536,9 @@ def flagged_of_node(
     connection: Connection[Any], node_id: str, after_position: int = 0, limit: int = 100
 ) -> list[tuple[StoredReport, report.ReportInvalid]]:
     """A node's flagged reports, each with the rule it breaks: why it earned nothing."""
-    rows = connection.execute(
-        _FLAGGED, (lane_of(node_id), node_id, after_position, limit), binary=True
-    ).fetchall()
+    lane, asked = lane_of(node_id), (node_id, after_position, limit)
+    with lane_store.at(connection, lane) as there:
+        rows = there.execute(_FLAGGED, (lane, *asked), binary=True).fetchall()
     return [(stored, _broken_rule(stored)) for stored in map(StoredReport._make, rows)]
 
 
@@ -547,10 +560,11 @@ def verify(connection: Connection[Any], lanes: Iterable[int]) -> int:
     Raises ChainBroken naming lane and first bad position.
     """
     heads = {head.lane: head for head in lane_heads(connection)}
-    return sum(_verify_lane(connection, heads[lane]) for lane in lanes)
+    return sum(verify_lane(connection, heads[lane]) for lane in lanes)
 
 
-def _verify_lane(connection: Connection[Any], head: LaneHead) -> int:
+def verify_lane(connection: Connection[Any], head: LaneHead) -> int:
+    """Recompute one lane up to a head; the number of reports read. Raises ChainBroken."""
     at, hash_ = 0, genesis_usage(head.lane)
     with connection.transaction(), connection.cursor(f"verify_{head.lane}", binary=True) as cursor:
         cursor.itersize = READ_BATCH_MAX

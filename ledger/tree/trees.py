@@ -10,6 +10,7 @@ committed state. Whether the leaves themselves are right is for `ledger/bundle/v
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ import psycopg
 from domain.authority.log_key import LOG_KEYS
 from domain.metering.report import LANES
 from domain.nesting import read_json
+from ledger.log import lane_store
+from ledger.log.chain import genesis_usage
 from ledger.log.durable import wait_for_standbys
 from ledger.tree import merkle
 from ledger.tree.checkpoint import Signer, VerifierKey
@@ -104,11 +107,89 @@ def follow(conn: Connection, leaves_max: int = LEAVES_MAX) -> int:
 
 
 def follow_all(conn: Connection) -> int:
-    """Follow until the trees have reached the logs; how many leaves were appended."""
+    """Follow until the trees have reached the logs; how many leaves were appended.
+
+    Trees of lanes on other servers are followed there, and their heads seen here.
+    """
+    return _follow_here(conn) + see_elsewhere(conn)
+
+
+def _follow_here(conn: Connection) -> int:
     total = 0
     while appended := follow(conn):
         total += appended
     return total
+
+
+# --- lanes on other servers ------------------------------------------------------------------
+
+_SEEN = """
+    SELECT s.lane, s.pos, s.hash FROM usage_elsewhere s WHERE s.lane = ANY(%s)
+    ORDER BY s.lane FOR UPDATE
+"""
+# Of a lane that does not hold what was seen of it before nothing is taken over.
+_THERE = """
+    SELECT h.lane, t.size, e.chain, coalesce(e.recorded_us, 0), t.root
+    FROM unnest(%s::int2[], %s::int8[], %s::bytea[]) s(lane, pos, hash)
+    JOIN usage_head h ON h.lane = s.lane JOIN tree_head t ON t.log = s.lane AND t.size >= s.pos
+    LEFT JOIN usage_event e ON e.lane = s.lane AND e.position = t.size
+    WHERE s.pos = 0 OR s.hash = (
+        SELECT b.chain FROM usage_event b WHERE b.lane = s.lane AND b.position = s.pos)
+"""
+_TAKE_OVER = """
+    UPDATE usage_elsewhere s SET pos = n.pos, hash = n.hash, recorded_us = n.at_us,
+        is_stopped = false
+    FROM unnest(%s::int2[], %s::int8[], %s::bytea[], %s::int8[]) n(lane, pos, hash, at_us)
+    WHERE s.lane = n.lane AND (n.pos > s.pos OR s.is_stopped)
+"""
+_STOP = """
+    UPDATE usage_elsewhere SET is_stopped = true WHERE lane = ANY(%s) AND NOT is_stopped
+"""
+
+
+def see_elsewhere(conn: Connection) -> int:
+    """Look at the lanes on other servers, as `_see`; a job does so before it decides by how far
+    lanes go. How many leaves were appended.
+    """
+    elsewhere = lane_store.of(conn).elsewhere()
+    return sum(_see(conn, address, lanes) for address, lanes in elsewhere.items())
+
+
+def _see(conn: Connection, address: str, lanes: tuple[int, ...]) -> int:
+    """Follow the trees of lanes at one address and remember here how far they go: heads and trees
+    at one size. Lanes that cannot be seen, or have lost what was seen of them, are stopped. How
+    many leaves were appended.
+    """
+    grown = 0
+    with conn.transaction():
+        seen = conn.execute(_SEEN, (list(lanes),)).fetchall()
+        there: list[tuple[Any, ...]] = []
+        try:
+            with lane_store.on(conn, address, lanes) as server:
+                grown = _follow_here(server)
+                columns = tuple(map(list, zip(*seen, strict=True)))
+                there = server.execute(_THERE, columns).fetchall() if seen else []
+        except lane_store.LanesStopped:
+            pass
+        taken = [
+            (lane, size, genesis_usage(lane) if chain is None else bytes(chain), at_us, bytes(root))
+            for lane, size, chain, at_us, root in there
+        ]
+        if taken:
+            logs, sizes, hashes, times, roots = map(list, zip(*taken, strict=True))
+            conn.execute(_TAKE_OVER, (logs, sizes, hashes, times))
+            conn.execute(_KEEP_HEADS, (logs, sizes, roots))
+        conn.execute(_STOP, (sorted(set(lanes) - {lane for lane, *_ in taken}),))
+    return grown
+
+
+def stopped_lanes(conn: Connection) -> tuple[int, ...]:
+    """The lanes on other servers that could not be seen at the last look."""
+    rows = conn.execute("SELECT lane FROM usage_elsewhere WHERE is_stopped ORDER BY lane")
+    return tuple(lane for (lane,) in rows)
+
+
+# --- trees -----------------------------------------------------------------------------------
 
 
 def head(conn: Connection, log: int = MARKET) -> TreeHead:
@@ -125,11 +206,12 @@ def tree(conn: Connection, log: int = MARKET, size: int | None = None) -> merkle
     """
 
     def fetch(level: int, index: int) -> bytes:
-        row = conn.execute(
-            "SELECT hashes FROM tree_tile WHERE log = %s AND level = %s AND index = %s",
-            (log, level, index),
-            prepare=False,
-        ).fetchone()
+        with nullcontext(conn) if log == MARKET else lane_store.at(conn, log) as there:
+            row = there.execute(
+                "SELECT hashes FROM tree_tile WHERE log = %s AND level = %s AND index = %s",
+                (log, level, index),
+                prepare=False,
+            ).fetchone()
         assert row is not None, (log, level, index)
         return bytes(row[0])
 
