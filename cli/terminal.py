@@ -311,7 +311,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "api.process.service.NotReady": (1, ""),
     "ledger.log.lane_store.LanesMisplaced": (1, ""),
     "ledger.log.lane_store.LanesStopped": (1, "start that server, then try again"),
-    "ledger.tree.lane_move.MoveRefused": (1, "the lane takes reports where it was"),
+    "ledger.tree.lane_move.MoveRefused": (1, ""),
     "api.process.secret_files.KeyNotHere": (1, "put a copy of signer.key into `keys`"),
     "api.process.service.ProjectionBehind": (1, "try again in a moment"),
     "api.process.waiting.ProjectionBehind": (1, "try again in a moment"),

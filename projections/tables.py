@@ -512,7 +512,8 @@ def step_all(
     many facts were applied.
 
     For tests, the demo and replays: no thread, no waiting. The connection must be outside a
-    transaction. Raises runner.GapInLog.
+    transaction. Reports of stopped lanes are left out: what decides by them asks for those lanes.
+    Raises runner.GapInLog.
     """
     wanted = [each for each in projections if only is None or each.name in only]
     try:
@@ -526,13 +527,25 @@ def _step_to_heads(connection: Connection, projections: Sequence[Projection]) ->
     done = 0
     if runner.is_read_only(connection):
         return done
+    stopped: set[str] = set()
     while behind := [part for part in lag(connection, projections) if part.behind]:
-        moved = [_step(connection, part) for part in behind]
+        moved = [_step_unless_stopped(connection, part, stopped) for part in behind]
         done += sum(moved)
         is_all = all(step >= part.behind for step, part in zip(moved, behind, strict=True))
-        if is_all and not any(map(_may_read_further, behind)):
+        if (is_all and not any(map(_may_read_further, behind))) or (stopped and not sum(moved)):
             break  # all that was there to apply is applied
     return done
+
+
+def _step_unless_stopped(connection: Connection, part: Lag, stopped: set[str]) -> int:
+    """0 where only stopped lanes are left, of a projection that is then among `stopped`."""
+    try:
+        return _step(connection, part)
+    except LanesStopped as error:
+        if part.projection not in stopped:
+            logger.warning("%s: %s", part.projection, error)
+        stopped.add(part.projection)
+        return 0
 
 
 def _may_read_further(part: Lag) -> bool:

@@ -39,8 +39,8 @@ from ledger.log import lane_store, market
 from ledger.log.durable import DurableConnection, given_up_in_time
 from ledger.log.handle import Ledger
 from ledger.log.lane_logs import LaneLogs
-from ledger.log.lane_map import LaneMap
-from ledger.log.lane_store import LanesStopped
+from ledger.log.lane_map import LaneMap, ranges
+from ledger.tree import lane_move
 from ledger.tree.checkpoint import Signer, verifier_of
 from projections import runner, tables
 from projections.fleet.fleet import FLEET
@@ -144,8 +144,8 @@ class Service:
             else:
                 _require_primary(conninfo)
                 migrate.migrate(conninfo)
-                _migrate_lanes(settings.lanes)
                 with _own(conninfo) as connection:
+                    _migrate_lanes(connection, settings.lanes)
                     keys = secret_files.made_folder(settings.data_dir)
                     key_files.open_log(connection, keys, settings.log_origin, lost)
             service = cls(settings, conninfo, clock or WallClock())
@@ -323,8 +323,9 @@ class Service:
 
 
 def _require_primary(conninfo: str) -> None:
-    """Raises NotReady on a standby, where the first migration would fail."""
+    """Raises NotReady on a standby, where the first migration would fail; LanesMisplaced."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
+        lane_store.require_market(connection)
         if runner.is_read_only(connection):
             raise NotReady(
                 "this database is a standby or takes read-only transactions alone: nothing can be"
@@ -333,13 +334,15 @@ def _require_primary(conninfo: str) -> None:
             )
 
 
-def _migrate_lanes(lanes: LaneMap) -> None:
-    """Bring the servers of lanes to this version; one that is away stops its lanes only."""
-    for address in lanes.elsewhere():
+def _migrate_lanes(connection: Connection, lanes: LaneMap) -> None:
+    """Bring the servers of lanes to this version. One that is away, or was not made one of this
+    market's, stops its lanes only; nothing is changed there.
+    """
+    for address, some in lanes.elsewhere().items():
         try:
-            migrate.migrate(address)
-        except psycopg.OperationalError as error:
-            logger.warning("%s", LanesStopped(lanes.elsewhere()[address], error))
+            lane_move.migrate_server(connection, address)
+        except Exception as error:
+            logger.error("usage lanes %s are stopped: %s", ranges(some), error)
 
 
 def _require_ready(conninfo: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from cli.this_machine import database
 
 if TYPE_CHECKING:
     from ledger.log.lane_map import LaneMap
+    from ledger.tree.lane_move import Moved
 
 commands = top_level()
 
@@ -28,32 +29,61 @@ def move_lanes(
 ) -> None:
     """Move usage lanes to another PostgreSQL server, and say what to set then.
 
-    Where they lie now is read from TALLYSTICK_USAGE_LANES. Each lane is copied while it goes on;
-    then it takes no report until all of its rows are hashed anew at the new place, and head and
-    root are those of the old one. The market goes on. Afterwards set what this command says and
-    start all processes again: until then, reports of these lanes are refused and sent again.
-    Run it again if it was ended.
+    Where they lie now is read from TALLYSTICK_USAGE_LANES. Each lane is copied and its rows are
+    hashed anew at the new place while it goes on; then it takes no report until what came meanwhile
+    is there as well, and head and root are those of the old one. The market goes on. Afterwards set
+    what this command says and start all processes again: until then, reports of these lanes are
+    refused and sent again. If it was ended, run it again; or give the move up: move the lane to
+    where TALLYSTICK_USAGE_LANES says that it lies.
     """
-    from ledger.log.lane_map import MARKET
-    from ledger.tree import lane_move
-
     settings = in_force(config, data_dir=data_dir)
     after = _moved(settings.lanes, lanes, to)
-    moved = []
     with database(settings) as conninfo:
-        if to != MARKET:
-            lane_move.prepare(to)
-        for source, some in settings.lanes.servers().items():
-            wanted = [lane for lane in some if after.addresses[lane] != source]
-            old, new = (conninfo if each == MARKET else each for each in (source, to))
-            moved += lane_move.move(old, new, wanted) if wanted else []
+        moved = _move(conninfo, settings.lanes, after)
+        back = _give_up(conninfo, settings.lanes, lanes, to)
     told = [
         {"lane": x.lane, "reports": x.reports, "head": x.head.hex(), "root": x.root.hex()}
         for x in sorted(moved, key=lambda x: x.lane)
     ]
-    lines = columns(told, COLUMNS) if told else ["nothing to do: they lie there"]
-    tell({"moved": told, "usage_lanes": str(after)}, lines, as_json=as_json)
-    note(f"set TALLYSTICK_USAGE_LANES={after}, and start all processes again")
+    lines = columns(told, COLUMNS) if told else [_said(back)]
+    result: dict[str, Any] = {"moved": told, "gave_up": back, "usage_lanes": after.shown()}
+    tell(result, lines, as_json=as_json)
+    note(f"set TALLYSTICK_USAGE_LANES={after.shown()}, and start all processes again")
+
+
+def _move(conninfo: str, now: LaneMap, after: LaneMap) -> list[Moved]:
+    """The lanes whose address changes; each is told when it has arrived."""
+    from ledger.tree import lane_move
+
+    def told(moved: Moved) -> None:
+        note(f"lane {moved.lane}: {moved.reports} reports are at the new place")
+
+    moved: list[Moved] = []
+    for source, some in now.servers().items():
+        going: dict[str, list[int]] = {}
+        for lane in some:
+            if after.addresses[lane] != source:
+                going.setdefault(after.addresses[lane], []).append(lane)
+        for target, wanted in going.items():
+            moved += lane_move.move(conninfo, source, target, wanted, told)
+    return moved
+
+
+def _give_up(conninfo: str, now: LaneMap, lanes: str, to: str) -> list[int]:
+    """Those that lie there by the setting, if a move that was ended had taken them out."""
+    from ledger.log.lane_map import part_of
+    from ledger.tree import lane_move
+
+    staying = [lane for lane in part_of(f"{lanes}={to}")[0] if now.addresses[lane] == to]
+    return lane_move.give_up(conninfo, to, staying) if staying else []
+
+
+def _said(back: list[int]) -> str:
+    from ledger.log.lane_map import ranges
+
+    if back:
+        return f"lanes {ranges(back)} take reports again where they were"
+    return "nothing to do: they lie there"
 
 
 def _moved(now: LaneMap, lanes: str, to: str) -> LaneMap:

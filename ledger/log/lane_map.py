@@ -21,6 +21,9 @@ CHARACTERS_MAX = 6_000
 
 _BETWEEN = re.compile(r",(?=\s*\d{1,2}(?:-\d{1,2})?=)")
 """Commas before lanes: an address of several hosts has commas of its own."""
+_PASSWORD = re.compile(r"(://[^:@/\s]*:)[^@/]*(?=@)|([?&](?:ssl)?password=)[^&]*")
+"""Behind the login, or a parameter."""
+_HIDDEN = "********"
 _PART = re.compile(r"(\d{1,2})(?:-(\d{1,2}))?=(\S+)")
 
 
@@ -53,6 +56,10 @@ class LaneMap:
         for address, lanes in self.servers().items():
             parts += [f"{each}={address}" for each in ranges(lanes).split(",")]
         return ",".join(sorted(parts, key=lambda part: int(re.split("[-=]", part)[0])))
+
+    def shown(self) -> str:
+        """Likewise, for what other people read: without passwords."""
+        return str(LaneMap(tuple(map(_without_password, self.addresses))))
 
     def servers(self) -> Mapping[str, tuple[int, ...]]:
         """Each address with its lanes."""
@@ -95,6 +102,16 @@ def _checked(address: str) -> str:
     if address != MARKET and not is_one:
         raise ValueError(f"an address is postgresql://... or {MARKET}")
     return address
+
+
+def _without_password(address: str) -> str:
+    """One that libpq finds in another way than we do is not shown at all."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    shown = _PASSWORD.sub(lambda found: f"{found[1] or found[2]}{_HIDDEN}", address)
+    told = {} if address == MARKET else conninfo_to_dict(shown)
+    kept = {told.get(name) for name in ("password", "sslpassword")}
+    return shown if kept <= {None, _HIDDEN} else _HIDDEN
 
 
 def ranges(lanes: Sequence[int]) -> str:

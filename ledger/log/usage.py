@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from ledger.log import lane_store, pgbin
 from ledger.log.chain import chain, genesis_usage, stored_body, usage_leaf
 from ledger.log.durable import DurableAsyncConnection, NotReplicated, wait_for_standbys_async
 from ledger.log.full_disk import DISK
+from ledger.log.lane_store import NotAdmitted
 from ledger.log.lanes import lane_of
 
 BATCH_REPORTS_MAX = 512
@@ -41,6 +42,9 @@ READ_BATCH_MAX = 2_000
 NOT_HERE = "the lane lies on another server now"
 """`usage_append` passes by a report whose lane has no head here, and refuses when it is the last.
 What it stored beside it is told again as a duplicate."""
+
+Admit = Callable[[AsyncConnection[Any]], Awaitable[frozenset[int]]]
+"""Which lanes a connection may be used for, asked before it is. Raises NotAdmitted."""
 
 _APPEND = b"SELECT * FROM usage_append(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"
 
@@ -262,8 +266,12 @@ class UsageLog:
         now_us: Callable[[], int] = wall_clock_us,
         queue_reports_max: int = QUEUE_REPORTS_MAX,
         queue_bytes_max: int = QUEUE_BYTES_MAX,
+        admit: Admit | None = None,
     ) -> None:
         self.transactions = 0
+        self._admit = admit
+        self._lanes: frozenset[int] = frozenset()
+        self._asked = 0.0
         self._conninfo = conninfo
         self._now_us = now_us
         self._queue_reports_max = queue_reports_max
@@ -345,11 +353,8 @@ class UsageLog:
         async with self._reading:
             for _ in range(2):  # the first failure may be a connection that died long ago
                 try:
-                    if self._reader is None or self._reader.closed:
-                        self._reader = await AsyncConnection.connect(
-                            self._conninfo, autocommit=True
-                        )
-                    cursor = await self._reader.execute(_HEAD, (lane_of(node_id), node_id))
+                    reader = await self._open_reader(lane_of(node_id))
+                    cursor = await reader.execute(_HEAD, (lane_of(node_id), node_id))
                     row = await cursor.fetchone()
                 except psycopg.OperationalError:
                     continue
@@ -360,9 +365,8 @@ class UsageLog:
         """Hashes of a node's stored reports, of those numbers that it has. Raises Unavailable."""
         async with self._reading:
             try:
-                if self._reader is None or self._reader.closed:
-                    self._reader = await AsyncConnection.connect(self._conninfo, autocommit=True)
-                cursor = await self._reader.execute(
+                reader = await self._open_reader(lane_of(node_id))
+                cursor = await reader.execute(
                     _BODIES, (lane_of(node_id), node_id, list(seqs)), binary=True
                 )
                 rows = await cursor.fetchall()
@@ -371,9 +375,49 @@ class UsageLog:
         return {seq: report.report_hash(signed_of(body)) for seq, body in rows}
 
     async def _connect(self) -> AsyncConnection[Any]:
+        """Raises NotAdmitted."""
         connection = await DurableAsyncConnection.connect(self._conninfo, autocommit=True)
-        prepare(connection)
+        try:
+            prepare(connection)
+            await self._ask(connection)
+        except BaseException:
+            await connection.close()
+            raise
         return connection
+
+    async def _open_reader(self, lane: int) -> AsyncConnection[Any]:
+        """Raises Unavailable and psycopg.OperationalError."""
+        if self._reader is None or self._reader.closed:
+            reader = await AsyncConnection.connect(self._conninfo, autocommit=True)
+            try:
+                await self._ask(reader)
+            except BaseException as error:
+                await reader.close()
+                if isinstance(error, NotAdmitted):
+                    raise Unavailable(str(error)) from error
+                raise
+            self._reader = reader
+        if self._admit is not None and lane not in self._lanes:
+            raise Unavailable(NOT_HERE)
+        return self._reader
+
+    async def _ask(self, connection: AsyncConnection[Any]) -> None:
+        """Ask which lanes the connection may be used for. Raises NotAdmitted."""
+        if self._admit is not None:
+            self._lanes = await self._admit(connection)
+            self._asked = time.monotonic()
+
+    async def _require_held(self, connection: AsyncConnection[Any], items: Sequence[Item]) -> None:
+        """That the server holds the lanes of these; a lane that was not held is asked for again now
+        and then. Raises NotAdmitted, and RaiseException as `usage_append` does.
+        """
+        lanes = {item.lane for item in items}
+        if lanes <= self._lanes:
+            return
+        if time.monotonic() >= self._asked + lane_store.AWAY_SECONDS:
+            await self._ask(connection)
+        if not lanes <= self._lanes:
+            raise psycopg.errors.RaiseException(NOT_HERE)
 
     async def _run(self) -> None:
         while self._queue or not self._closing:
@@ -452,6 +496,11 @@ class UsageLog:
                 if self._writer is None:
                     self._writer = await self._connect()
                 return await self._append_once(self._writer, items)
+            except NotAdmitted as error:
+                if self._writer is not None:
+                    await self._writer.close()
+                self._writer = None
+                raise Unavailable(str(error)) from error
             except NotReplicated as error:
                 # Sent again at once it would wait for the same standby; the node comes back later.
                 self._writer = None
@@ -468,6 +517,8 @@ class UsageLog:
     async def _append_once(
         self, connection: AsyncConnection[Any], items: list[Item]
     ) -> list[Receipt]:
+        if self._admit is not None:
+            await self._require_held(connection, items)
         places = _places(items)
         arguments = _arguments([items[place] for place in places], self._now_us())
         cursor = await connection.execute(_APPEND, arguments, prepare=True, binary=True)

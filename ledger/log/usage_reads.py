@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import psycopg
 
 from domain.metering.counting import Passed, UsageRow
-from domain.metering.report import LANES
 from ledger.log import lane_store
 from ledger.log.lane_map import MARKET
 from ledger.log.lane_store import LanesStopped
@@ -24,6 +23,7 @@ from ledger.log.usage import StoredReport, reports_of_node
 
 Connection = psycopg.Connection[Any]
 T = TypeVar("T")
+R = TypeVar("R")
 
 REPORTS_AHEAD_MAX = 20_000
 """Reports read together: those of an hour, also from nodes that report every few minutes."""
@@ -66,7 +66,7 @@ _LATEST = """
 _LAST_SEQ = """
     SELECT n.node_id, (SELECT k.node_seq FROM usage_key k
         WHERE k.lane = n.lane AND k.node_id = n.node_id ORDER BY k.node_seq DESC LIMIT 1)
-    FROM unnest(%s::int2[], %s::text[]) n(lane, node_id)
+    FROM unnest(%s::int2[], %s::text[]) n(lane, node_id) JOIN usage_head h ON h.lane = n.lane
 """
 _ALL = """
     SELECT lane, position, node_id, node_seq, body, flags, recorded_us
@@ -146,17 +146,20 @@ def reports_between(
     connection: Connection, spans: Iterable[tuple[int, int, int]]
 ) -> list[StoredReport]:
     """The reports of some lanes, (lane, after, until) each, in no order. Raises LanesStopped."""
-    found: list[StoredReport] = []
-    for there, some in _by_server(connection, list(spans), lambda span: span[0]):
+
+    def read(there: Connection, some: list[tuple[int, int, int]]) -> list[StoredReport]:
         rows = there.execute(_BETWEEN, tuple(map(list, zip(*some, strict=True))), binary=True)
-        found += [StoredReport(*row) for row in rows]
-    return found
+        return [StoredReport(*row) for row in rows]
+
+    return _by_server(connection, spans, lambda span: span[0], read)
 
 
 def all_reports(connection: Connection) -> Iterator[StoredReport]:
     """Every report, lane by lane as they lie: for replays and counts, not for a busy server."""
-    for there, lanes in _by_server(connection, range(LANES), int):
-        yield from (StoredReport(*row) for row in there.execute(_ALL, (lanes,)))
+    for address, lanes in lane_store.each(connection):
+        with lane_store.on(connection, address, lanes) as there:
+            rows = there.execute(_ALL, (list(lanes),))
+        yield from (StoredReport(*row) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,24 +189,31 @@ def nodes_that_signed_twice(connection: Connection) -> list[str]:
 
 def twice_signed(connection: Connection, node_ids: Sequence[str]) -> list[TwiceSigned]:
     """What these nodes signed twice, by lane, node and number."""
-    found: list[TwiceSigned] = []
-    for there, nodes in _by_server(connection, node_ids, lane_of):
-        found += [TwiceSigned(*row) for row in there.execute(_TWICE_SIGNED, (nodes,))]
+
+    def read(there: Connection, nodes: list[str]) -> list[TwiceSigned]:
+        return [TwiceSigned(*row) for row in there.execute(_TWICE_SIGNED, (nodes,))]
+
+    found = _by_server(connection, node_ids, lane_of, read)
     return sorted(found, key=lambda one: (one.lane, one.node_id, one.node_seq))
 
 
 def _by_server(
-    connection: Connection, of: Iterable[T], lane: Callable[[T], int]
-) -> Iterator[tuple[Connection, list[T]]]:
-    """What belongs to lanes, with the connection on which those lanes are read. Raises
+    connection: Connection,
+    of: Iterable[T],
+    lane: Callable[[T], int],
+    read: Callable[[Connection, list[T]], list[R]],
+) -> list[R]:
+    """What is read of things that belong to lanes, on the connection of those lanes. Raises
     LanesStopped.
     """
     wanted: defaultdict[int, list[T]] = defaultdict(list)
     for one in of:
         wanted[lane(one)].append(one)
+    found: list[R] = []
     for address, lanes in lane_store.each(connection, wanted):
         with lane_store.on(connection, address, lanes) as there:
-            yield there, [one for each in lanes for one in wanted[each]]
+            found += read(there, [one for each in lanes for one in wanted[each]])
+    return found
 
 
 # --- the reports of one node, for its leases --------------------------------------------------
@@ -218,6 +228,7 @@ class NodeReader:
     _reports: dict[str, list[LeaseRows]] = field(default_factory=dict)
     _read_from: dict[str, int] = field(default_factory=dict)
     _heads: dict[int, int] = field(default_factory=dict)
+    _has_looked: bool = False
     _received: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def head(self, lane: int) -> int:
@@ -232,22 +243,27 @@ class NodeReader:
         """Whether the lane lies where this process reads it. What it looks at first are the heads,
         then who holds the lanes: so every report up to a head is on the server that is asked.
         """
-        if not self._heads:
-            lanes = lane_store.of(self.connection)
-            for each, head, is_here in self.connection.execute(_LANE_HEADS).fetchall():
-                if is_here == (lanes.addresses[each] == MARKET):
-                    self._heads[each] = head
-            for address, some in lanes.elsewhere().items():
-                held: Sequence[int] = ()
-                with suppress(LanesStopped), lane_store.on(self.connection, address, some) as there:
-                    held = lane_store.lanes_held(there)
-                for each in set(some) - set(held):
-                    self._heads.pop(each, None)
+        if not self._has_looked:
+            self._look()
         return lane in self._heads
+
+    def _look(self) -> None:
+        self._has_looked = True
+        lanes = lane_store.of(self.connection)
+        for each, head, is_here in self.connection.execute(_LANE_HEADS).fetchall():
+            if is_here == (lanes.addresses[each] == MARKET):
+                self._heads[each] = head
+        for address, told in lanes.elsewhere().items():
+            if some := [lane for lane in told if lane in self._heads]:  # else it is stopped already
+                held = lane_store.held_now(self.connection, address, some)
+                for lane in set(some) - held:
+                    del self._heads[lane]
 
     def beside(self) -> NodeReader:
         """Another reader of the same run: it sees the lanes as far as this one does."""
-        return NodeReader(self.connection, _heads=self._heads)
+        if not self._has_looked:
+            self._look()
+        return NodeReader(self.connection, _heads=self._heads, _has_looked=True)
 
     def received_before(self, lane: int, at_us: int) -> int:
         """The last position of a lane received before a moment; 0 when there is none.

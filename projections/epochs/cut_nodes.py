@@ -19,7 +19,8 @@ from domain.epochs.settlement import Attested, NodeCut, Use
 from domain.gpu_time import GPU_HOUR_US
 from domain.trust.lifting import lifted_us
 from domain.trust.tiers import CHALLENGED, Evidence, Identity, Metered, Place, standing
-from ledger.log import usage_reads
+from ledger.log import lane_store, usage_reads
+from ledger.log.lane_store import LanesStopped
 from projections.epochs import counted
 from projections.epochs.epochs import Preview, Tokens
 from projections.epochs.signed import read_signed
@@ -83,7 +84,12 @@ _UNREAD = f"""
 
 
 def _require_read(connection: Connection, epoch: int, cut_position: int) -> None:
+    """Raises LanesStopped: the server of lanes that the cut holds does not answer."""
     unread = connection.execute(_UNREAD.encode(), {"epoch": epoch, "cut": cut_position}).fetchall()
+    logs = {source for (source,) in unread}
+    stopped = [lane for lane in lane_store.lanes_elsewhere(connection) if f"usage/{lane}" in logs]
+    if stopped:
+        raise LanesStopped(stopped)
     assert not unread, (epoch, unread)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from api.metering.accrual import accrue
 from ledger.log import lane_store
-from ledger.log.lane_map import HERE
+from ledger.log.lane_map import HERE, MARKET
 from ledger.log.lane_store import LanesStopped
 from ledger.tree import lane_move, trees
 from projections import tables
@@ -39,8 +39,8 @@ def copy(database: str, leases: list[str], postgres: Databases) -> Iterator[str]
 @pytest.fixture
 def other(postgres: Databases) -> Generator[str, None, None]:
     address = postgres.create_database("lanes_elsewhere")
-    lane_move.prepare(address)
     yield address
+    lane_store._IDLE.forget(address)
     postgres.drop_database("lanes_elsewhere")
 
 
@@ -53,7 +53,7 @@ def test_accrual_writes_the_same_log_and_views_are_the_same(
         tables.step_all(market.connection)
         views = _resources(market.connection)
         pinned = trees.follow_all(market.connection)
-    moved = lane_move.move(copy, other, range(64))
+    moved = lane_move.move(copy, MARKET, other, range(64))
     assert sum(each.reports for each in moved) > 0
     with open_market(lane_store.carried(HERE.moved(range(64), other), copy)) as market:
         assert accrue(market.ledger, market.connection, leases, NOW_US) == done > 0
@@ -74,7 +74,7 @@ def test_leases_of_stopped_lanes_wait_and_the_others_are_accrued(
 ) -> None:
     with open_market(database) as market:
         lane = _lane_of(market.connection)
-    lane_move.move(database, other, [lane])
+    lane_move.move(database, MARKET, other, [lane])
     stopped: dict[str, Exception] = {}
     with open_market(lane_store.carried(HERE.moved([lane], NOWHERE), database)) as market:
         done = accrue(
@@ -82,6 +82,15 @@ def test_leases_of_stopped_lanes_wait_and_the_others_are_accrued(
         )
         assert done > 0
         assert trees.stopped_lanes(market.connection) == (lane,)
+        tables.step_all(market.connection)
+        behind = {
+            (part.projection, part.log) for part in tables.lag(market.connection) if part.behind
+        }
+        assert ("resources", "usage") in behind
+        assert {log for _, log in behind} == {"usage"}
+        by_lane = dict(_resources(market.connection))
+        assert by_lane.pop(f"usage/{lane}") == 0
+        assert max(int(str(at)) for log, at in by_lane.items() if log != "market") > 0
     assert stopped
     assert all(isinstance(each, LanesStopped) for each in stopped.values())
     assert len(stopped) < len(leases)

@@ -11,7 +11,7 @@ import pytest
 from api.audit.tree_timer import run_trees
 from api.ingest.door import MEDIA_TYPE
 from ledger.log import lane_store, usage
-from ledger.log.lane_map import HERE
+from ledger.log.lane_map import HERE, MARKET
 from ledger.log.lane_store import LanesMisplaced
 from ledger.log.lanes import lane_of
 from ledger.tree import lane_move
@@ -25,6 +25,7 @@ NOWHERE = "postgresql://postgres@127.0.0.1:1/lanes"
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage, "RECONNECT_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(lane_store, "AWAY_SECONDS", 0.0)
 
 
 def send(scene: Scene, provider: Provider, envelope: dict[str, Any]) -> Any:
@@ -37,13 +38,12 @@ def test_reports_of_a_stopped_lane_get_503_and_are_taken_when_its_server_is_back
     database: str, postgres: Databases, tmp_path: Path
 ) -> None:
     other = postgres.create_database("lanes_of_a_server")
-    lane_move.prepare(other)
     with opened(database, tmp_path) as founded:
         here, there = founded.provider, founded.other
         while lane_of(here.node_id) == lane_of(there.node_id):
             there.join(founded, "gamma", "NVIDIA H100 PCIe", 3_000_000)
     lanes = [lane_of(there.node_id)]
-    lane_move.move(database, other, lanes)
+    lane_move.move(database, MARKET, other, lanes)
     with (
         pytest.raises(LanesMisplaced, match=rf"the database has \[{lanes[0]}\] there"),
         opened(database, tmp_path, founded),
@@ -68,6 +68,7 @@ def test_reports_of_a_stopped_lane_get_503_and_are_taken_when_its_server_is_back
             (stored,) = usage.reports_of_node(connection, there.node_id, 0)
             assert (stored.lane, stored.position) == (lanes[0], 1)
             assert lane_store.lanes_elsewhere(connection) == lanes
+    lane_store._IDLE.forget(other)
     postgres.drop_database("lanes_of_a_server")
 
 

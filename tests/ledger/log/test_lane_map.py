@@ -27,6 +27,22 @@ def test_a_map_names_every_lane_and_is_written_as_it_was_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        (OTHER, "postgresql://user:********@other:5433,standby/lanes?sslmode=disable"),
+        ("postgresql://user@other:5433/lanes", "postgresql://user@other:5433/lanes"),
+        ("postgresql://one:5432,two:5433/lanes", "postgresql://one:5432,two:5433/lanes"),
+        ("postgresql:///lanes?password=a,b&user=u", "postgresql:///lanes?password=********&user=u"),
+        ("postgresql:///lanes?sslpassword=x", "postgresql:///lanes?sslpassword=********"),
+        ("postgresql:///lanes?%70assword=secret", "********"),
+        ("postgresql://u:a:b@other/lanes", "postgresql://u:********@other/lanes"),
+    ],
+)
+def test_a_map_is_shown_without_passwords(address: str, shown: str) -> None:
+    assert HERE.moved(range(63), address).shown() == f"0-62={shown},63={MARKET}"
+
+
+@pytest.mark.parametrize(
     ("text", "rule"),
     [
         ("0-31=market", "every lane exactly once, and lane 32-63 has no address"),

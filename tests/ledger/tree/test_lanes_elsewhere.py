@@ -1,111 +1,27 @@
 """Lanes on two servers: what is stored, seen and pinned is that of one; a server that dies stops
-its own lanes; and a lane moves without a report lost.
+its own lanes; and a server that is not what it was takes nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-from collections.abc import Generator
-from dataclasses import dataclass
-from typing import Any, LiteralString
+import socket
+import time
+from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg import sql
 
+from ledger import migrate
 from ledger.log import lane_store, usage, usage_reads
-from ledger.log.lane_logs import LaneLogs
-from ledger.log.lane_map import HERE
+from ledger.log.lane_map import HERE, MARKET
 from ledger.log.lane_store import LanesMisplaced, LanesStopped
-from ledger.log.usage import Item, Receipt, Status, Unavailable
+from ledger.log.usage import Status
 from ledger.log.usage_reads import NodeReader
 from ledger.tree import cut, lane_move, trees
 from ledger.tree.lane_move import MoveRefused
-from tests.conftest import Databases, fresh, running
-from tests.scenes.usage_reports import Node
-
-Connection = psycopg.Connection[Any]
-NOW_US = 1_795_161_720_000_000
-UPPER = range(32, 64)
-
-
-@pytest.fixture(scope="module")
-def second() -> Generator[Databases, None, None]:
-    """The other server."""
-    with running() as server:
-        yield server
-
-
-@dataclass
-class Two:
-    """A market whose upper lanes lie on another server."""
-
-    market: str
-    other: str
-    server: Databases
-
-    @property
-    def address(self) -> str:
-        """The market's, told where the lanes lie."""
-        return lane_store.carried(HERE.moved(UPPER, self.other), self.market)
-
-    def connect(self) -> Connection:
-        return psycopg.connect(self.address, autocommit=True)
-
-    def kill(self) -> None:
-        os.kill(self.server.pid, signal.SIGKILL)
-
-
-@pytest.fixture
-def two(database: str, second: Databases) -> Generator[Two, None, None]:
-    _execute(second, "CREATE DATABASE lanes")
-    other = second.uri_of("lanes")
-    lane_move.prepare(other)
-    lane_move.move(database, other, UPPER)
-    yield Two(database, other, second)
-    second.ensure_running()
-    _execute(second, "DROP DATABASE lanes WITH (FORCE)")
-
-
-def _execute(server: Databases, sql: LiteralString) -> None:
-    """On a connection of its own: the server dies between tests."""
-    with psycopg.connect(server.uri, autocommit=True) as connection:
-        connection.execute(sql)
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "RECONNECT_SECONDS_MAX", 0.1)
-
-
-def put(address: str, some: list[list[Item]]) -> list[list[Receipt] | None]:
-    """Send what each node has; None: it is to be sent again."""
-
-    async def send() -> list[Any]:
-        async with LaneLogs(address, now_us=lambda: NOW_US) as log:
-            sent = [log.append(items) for items in some]
-            return await asyncio.gather(*sent, return_exceptions=True)
-
-    found: list[list[Receipt] | None] = []
-    for told in asyncio.run(send()):
-        assert isinstance(told, list | Unavailable), told
-        found.append(told if isinstance(told, list) else None)
-    return found
-
-
-def nodes(count: int) -> list[Node]:
-    return [Node(f"node {number}") for number in range(count)]
-
-
-def in_lanes(upper: bool) -> Node:
-    """A node in one of these lanes."""
-    return next(node for node in nodes(100) if (node.lane in UPPER) == upper)
-
-
-def seen(connection: Connection) -> list[tuple[int, int]]:
-    return connection.execute("SELECT lane, pos FROM usage_lane ORDER BY lane").fetchall()
-
+from tests.conftest import Databases, fresh
+from tests.ledger.tree.two_servers import NOW_US, UPPER, Two, execute, in_lanes, nodes, put, seen
 
 # --- the same as on one server ---------------------------------------------------------------
 
@@ -218,92 +134,235 @@ def test_a_lane_that_lost_what_was_seen_of_it_is_stopped(two: Two) -> None:
         assert trees.stopped_lanes(connection) == (node.lane,)
 
 
-# --- a lane moves ----------------------------------------------------------------------------
+# --- a server that is not what it was ---------------------------------------------------------
 
 
-def test_a_lane_moves_with_its_reports_and_comes_back(two: Two) -> None:
-    node = in_lanes(False)
-    put(two.address, [node.items(3)])
+def test_a_server_that_was_restored_to_an_earlier_time_takes_and_shows_nothing(two: Two) -> None:
+    node, other = in_lanes(True), in_lanes(False)
+    two.keep("earlier")
+    first = node.items(2)
+    assert put(two.address, [first]) != [None]
     with two.connect() as connection:
         trees.follow_all(connection)
-        before = cut.pin(connection).lanes_root
-    (moved,) = lane_move.move(two.market, two.other, [node.lane])
-    assert (moved.reports, moved.lane) == (3, node.lane)
-    later = node.items(2)
-    assert put(two.address, [later]) == [None], "a process that has not heard of the move"
-
-    there = lane_store.carried(HERE.moved([*UPPER, node.lane], two.other), two.market)
-    with psycopg.connect(there, autocommit=True) as connection:
-        lane_store.require_placed(connection)
-        trees.follow_all(connection)
-        assert cut.pin(connection).lanes_root == before
-        assert put(there, [later]) != [None]
-        trees.follow_all(connection)
-        pinned = cut.pin(connection)
+        pinned = cut.pin(connection).lanes[node.lane]
+    two.restore("earlier")
+    again = put(two.address, [first, other.items(1)])
+    assert again[0] is None
+    assert again[1] is not None
     with two.connect() as connection:
-        with pytest.raises(LanesMisplaced, match="move-lanes"):
-            lane_store.require_placed(connection)
-        with pytest.raises(LanesStopped):  # a process from before sees its head, not its rows
-            NodeReader(connection).head(node.lane)
-
-    (back,) = lane_move.move(two.other, two.market, [node.lane])
-    assert (back.reports, back.root) == (5, pinned.lanes[node.lane].root)
-    with psycopg.connect(there, autocommit=True) as untold, pytest.raises(LanesStopped):
-        NodeReader(untold).head(node.lane)
-    with two.connect() as connection:
-        lane_store.require_placed(connection)
         trees.follow_all(connection)
-        assert cut.pin(connection) == pinned
-        assert usage.verify(connection, [node.lane]) == 5
-    assert put(two.address, [node.items(1)]) != [None]
-
-
-def test_a_copy_that_differs_is_refused_and_the_lane_goes_on_where_it_was(two: Two) -> None:
-    node, other = in_lanes(False), Node("another")
-    put(two.address, [node.items(2)])
+        assert trees.stopped_lanes(connection) == tuple(UPPER)
+        assert cut.pin(connection).lanes[node.lane] == pinned
+        with pytest.raises(LanesStopped, match="restored to an earlier time"):
+            usage.reports_of_node(connection, node.id, 0)
+        with pytest.raises(MoveRefused, match="restored to an earlier time"):
+            two.move_back([node.lane])
     with psycopg.connect(two.other, autocommit=True) as there:
-        there.execute(
-            "INSERT INTO usage_event VALUES (%s, 1, %s, 1, 'x', '', '', '', 0, 0)",
-            (node.lane, other.id),
-        )
-    with pytest.raises(MoveRefused, match="what was copied differs"):
-        lane_move.move(two.market, two.other, [node.lane])
-    assert put(two.address, [node.items(1)]) != [None]
+        assert usage.head_of(there, node.id) == (0, None)
 
 
-def test_a_move_that_was_killed_goes_on_and_the_lane_lies_nowhere_twice(
-    two: Two, monkeypatch: pytest.MonkeyPatch, postgres: Databases, template: str
+@pytest.mark.parametrize("kind", ["new", "migrated", "of another market", "of that name"])
+def test_a_database_that_was_not_made_a_server_of_this_market_takes_nothing(
+    two: Two, postgres: Databases, template: str, kind: str
 ) -> None:
+    node = in_lanes(True)
+    execute(two.server, sql.SQL("CREATE DATABASE wrong"))
+    wrong = two.server.uri_of("wrong")
+    if kind == "migrated":
+        migrate.migrate(wrong)
+    if kind in ("of another market", "of that name"):
+        with fresh(postgres, template) as another:
+            if kind == "of another market":
+                with psycopg.connect(another, autocommit=True) as connection:
+                    name = uuid4()
+                    connection.execute(
+                        "UPDATE usage_server SET server = %s, market = %s", [name] * 2
+                    )
+            lane_move.move(another, MARKET, wrong, UPPER)
+    address = lane_store.carried(HERE.moved(UPPER, wrong), two.market)
+    assert put(address, [node.items(1)]) == [None]
+    with psycopg.connect(address, autocommit=True) as connection:
+        trees.follow_all(connection)
+        if kind != "of that name":  # a server of ours that holds other lanes tells nothing of these
+            assert trees.stopped_lanes(connection) == tuple(UPPER)
+        with pytest.raises(LanesStopped):
+            usage.reports_of_node(connection, node.id, 0)
+        if kind in ("new", "migrated", "of another market"):
+            with pytest.raises((lane_store.NotAdmitted, MoveRefused)):
+                lane_move.migrate_server(connection, wrong)
+    if kind == "new":
+        with psycopg.connect(wrong) as there:
+            query = "SELECT to_regclass('public.migration')"
+            assert there.execute(query).fetchone() == (None,), "nothing was made there"
+    lane_store._IDLE.forget(wrong)
+    execute(two.server, sql.SQL("DROP DATABASE wrong WITH (FORCE)"))
+
+
+def test_a_market_is_not_opened_in_a_server_of_lanes(two: Two) -> None:
+    with (
+        psycopg.connect(two.other, autocommit=True) as there,
+        pytest.raises(LanesMisplaced, match="made a server of usage lanes"),
+    ):
+        lane_store.require_market(there)
+    with pytest.raises(MoveRefused, match="leads to a server of lanes"):
+        lane_move.move(two.other, MARKET, two.market, [0])
+
+
+# --- whatever goes wrong there, nothing here waits or ends ------------------------------------
+
+
+def test_a_server_that_writes_nothing_stops_its_lanes_and_the_trees_of_others_go_on(
+    two: Two,
+) -> None:
+    here, there = in_lanes(False), in_lanes(True)
+    put(two.address, [here.items(2), there.items(2)])
+    lane_store._IDLE.forget(two.other)
+    execute(two.server, sql.SQL("ALTER DATABASE lanes SET default_transaction_read_only = on"))
+    with two.connect() as connection:
+        assert trees.follow_all(connection) == 2
+        assert trees.stopped_lanes(connection) == tuple(UPPER)
+    execute(two.server, sql.SQL("ALTER DATABASE lanes RESET default_transaction_read_only"))
+    lane_store._IDLE.forget(two.other)
+    with two.connect() as connection:
+        assert trees.follow_all(connection) == 2
+        assert trees.stopped_lanes(connection) == ()
+
+
+def test_a_look_locks_nothing_here_while_it_waits_for_the_other_server(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    follow = trees.follow
+
+    def waited(conn: psycopg.Connection[object], leaves_max: int = 1) -> int:
+        if conn.info.dbname == "lanes":
+            with psycopg.connect(two.market, autocommit=True) as beside:
+                beside.execute("SELECT FROM usage_elsewhere FOR UPDATE NOWAIT")
+                beside.execute("SELECT FROM tree_head FOR UPDATE NOWAIT")
+            asked.append(conn)
+        return follow(conn, leaves_max)
+
+    put(two.address, [in_lanes(True).items(2)])
+    monkeypatch.setattr(trees, "follow", waited)
+    with two.connect() as connection:
+        trees.follow_all(connection)
+        assert trees.stopped_lanes(connection) == ()
+    assert asked
+
+
+def test_a_server_that_says_nothing_is_given_up_in_time_and_not_asked_for_each_lane(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_store, "AWAY_SECONDS", 60.0)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(16)
+        nowhere = f"postgresql://postgres@127.0.0.1:{silent.getsockname()[1]}/lanes"
+        address = lane_store.carried(HERE.moved(UPPER, nowhere), two.market)
+        began = time.monotonic()
+        with psycopg.connect(address, autocommit=True) as connection:
+            for _ in range(5):
+                trees.see_elsewhere(connection)
+                with pytest.raises(LanesStopped):
+                    NodeReader(connection).head(40)
+                with pytest.raises(LanesStopped):
+                    usage_reads.report_at(connection, 40, 1)
+        assert time.monotonic() - began < 2 * lane_store.CONNECT_SECONDS_MAX + 2
+
+
+def test_a_lane_that_is_stopped_is_not_asked_for(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    with two.connect() as connection:
+        connection.execute("UPDATE usage_elsewhere SET is_stopped = true")
+        monkeypatch.setattr(lane_store, "on", lambda *_: pytest.fail("asked"))
+        with pytest.raises(LanesStopped):
+            NodeReader(connection).head(40)
+        assert NodeReader(connection).head(0) == 0
+
+
+def test_an_answer_that_does_not_come_stops_the_lanes_that_were_asked_for(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_store, "ANSWER_MILLISECONDS_MAX", 100)
+    lane_store.reached.cache_clear()
+    slow = "SELECT pg_sleep(20) FROM unnest(%s::int2[], %s::int8[], %s::int8[])"
+    monkeypatch.setattr(usage_reads, "_BETWEEN", slow)
+    with two.connect() as connection, pytest.raises(LanesStopped, match="statement timeout"):
+        usage_reads.reports_between(connection, [(40, 0, 1)])
+    lane_store.reached.cache_clear()
+
+
+def test_connections_to_other_servers_are_given_up_as_those_to_the_market(two: Two) -> None:
+    told = psycopg.conninfo.conninfo_to_dict(lane_store.reached(two.other))
+    assert told["keepalives_idle"]
+    assert told["tcp_user_timeout"]
+    assert int(str(told["connect_timeout"])) == lane_store.CONNECT_SECONDS_MAX
+    assert "statement_timeout" in str(told["options"])
+
+
+def test_a_commit_that_no_standby_of_the_other_server_has_is_not_seen(two: Two) -> None:
+    node = in_lanes(True)
+    put(two.address, [node.items(2)])
+    execute(two.server, sql.SQL("ALTER SYSTEM SET synchronous_standby_names = 'gone'"))
+    execute(two.server, sql.SQL("SELECT pg_reload_conf()"))
+    lane_store._IDLE.forget(two.other)
+    before, lane_store.ANSWER_MILLISECONDS_MAX = lane_store.ANSWER_MILLISECONDS_MAX, 500
+    lane_store.reached.cache_clear()
+    try:
+        with two.connect() as connection:
+            trees.follow_all(connection)
+            assert trees.stopped_lanes(connection) == tuple(UPPER)
+            assert dict(seen(connection))[node.lane] == 0
+    finally:
+        lane_store.ANSWER_MILLISECONDS_MAX = before
+        lane_store.reached.cache_clear()
+        execute(two.server, sql.SQL("ALTER SYSTEM RESET synchronous_standby_names"))
+        execute(two.server, sql.SQL("SELECT pg_reload_conf()"))
+        lane_store._IDLE.forget(two.other)
+    with two.connect() as connection:
+        trees.follow_all(connection)
+        assert dict(seen(connection))[node.lane] == 2
+
+
+# --- processes that were told another map -----------------------------------------------------
+
+
+def test_a_process_with_the_old_map_stops_no_lane_of_one_with_the_new_map(two: Two) -> None:
     node = in_lanes(False)
     put(two.address, [node.items(2)])
-    with monkeypatch.context() as broken:
-        broken.setattr(lane_move, "_prove", _killed)
-        with pytest.raises(KeyboardInterrupt):
-            lane_move.move(two.market, two.other, [node.lane])
-    assert put(two.address, [node.items(1)]) == [None]
-    with fresh(postgres, template) as third:
-        lane_move.prepare(third)
-        with pytest.raises(MoveRefused, match="finish that move first"):
-            lane_move.move(two.market, third, [node.lane])
-        (moved,) = lane_move.move(two.market, two.other, [node.lane])
-        assert moved.reports == 2
-        with pytest.raises(MoveRefused, match="does not lie where TALLYSTICK_USAGE_LANES says"):
-            lane_move.move(two.market, third, [node.lane])
+    two.move([node.lane])
+    with two.connect() as old, two.connect([node.lane]) as new:
+        trees.follow_all(new)
+        assert trees.see_elsewhere(old).unseen == (node.lane,)
+        assert trees.stopped_lanes(new) == ()
+        assert NodeReader(new).head(node.lane) == 2
+        with pytest.raises(LanesStopped):
+            NodeReader(old).head(node.lane)
+        assert usage_reads.last_numbers(old, [node.id]) == {}
+        with pytest.raises(LanesMisplaced, match="move-lanes"):
+            lane_store.require_placed(old)
+        lane_store.require_placed(new)
+        assert put(two.address, [node.items(1)]) == [None]
 
 
-def _killed(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def test_a_database_of_another_market_is_not_made_a_server_of_lanes(
-    two: Two, postgres: Databases, template: str
+def test_the_second_map_of_one_server_shows_no_lane_that_another_holds(
+    two: Two, postgres: Databases
 ) -> None:
-    lane_move.prepare(two.other)  # again
-    with fresh(postgres, template) as another:
-        put(another, [in_lanes(True).items(1)])
-        with pytest.raises(MoveRefused, match="they are not of one market"):
-            lane_move.move(two.other, another, [in_lanes(True).lane])
-        with psycopg.connect(another, autocommit=True) as connection:
-            connection.execute("DELETE FROM usage_head WHERE lane = 0")
-        with pytest.raises(MoveRefused, match="not empty"):
-            lane_move.prepare(another)
+    """The map changed in one of two processes, as a lane went from the second server to a third."""
+    node = in_lanes(True)
+    put(two.address, [node.items(2)])
+    third = postgres.create_database("lanes_of_the_third")
+    lane_move.move(two.market, two.other, third, [node.lane])
+    later = lane_store.carried(HERE.moved(UPPER, two.other).moved([node.lane], third), two.market)
+    third_item = node.items(1)
+    assert put(two.address, [third_item]) == [None]
+    assert put(later, [third_item]) != [None]
+    with two.connect() as old, psycopg.connect(later, autocommit=True) as new:
+        trees.follow_all(new)
+        trees.follow_all(old)
+        assert trees.stopped_lanes(new) == ()
+        assert dict(seen(old))[node.lane] == 3
+        with pytest.raises(LanesStopped):
+            usage.reports_of_node(old, node.id, 0)
+        assert len(usage.reports_of_node(new, node.id, 0)) == 3
+    lane_store._IDLE.forget(third)
+    postgres.drop_database("lanes_of_the_third")
