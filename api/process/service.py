@@ -335,12 +335,12 @@ def _require_primary(conninfo: str) -> None:
 
 
 def _migrate_lanes(connection: Connection, lanes: LaneMap) -> None:
-    """Bring the servers of lanes to this version. One that is away, or was not made one of this
-    market's, stops its lanes only; nothing is changed there.
+    """Bring the servers of lanes to this version. One that is away or not what it was stops its
+    lanes only; nothing is changed there.
     """
     for address, some in lanes.elsewhere().items():
         try:
-            lane_move.migrate_server(connection, address)
+            lane_move.migrate_server(connection, address, some)
         except Exception as error:
             logger.error("usage lanes %s are stopped: %s", ranges(some), error)
 

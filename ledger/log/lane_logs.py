@@ -13,10 +13,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, OperationalError
 
 from ledger.log import lane_store
 from ledger.log.lane_map import MARKET
+from ledger.log.lane_store import NotAdmitted
 from ledger.log.lanes import lane_of
 from ledger.log.usage import Admit, Item, Receipt, UsageLog, wall_clock_us
 
@@ -82,7 +83,11 @@ def _admitting(conninfo: str, lanes: Sequence[int]) -> Admit:
     """Asks the market at this address which of these lanes a connection may be used for."""
 
     async def admit(there: AsyncConnection[Any]) -> frozenset[int]:
-        async with await AsyncConnection.connect(conninfo, autocommit=True) as market:
+        try:
+            market = await AsyncConnection.connect(conninfo, autocommit=True)
+        except OperationalError as error:
+            raise NotAdmitted(f"the market's database cannot be asked: {error}") from error
+        async with market:
             return await lane_store.admit_async(market, there, lanes)
 
     return admit

@@ -45,6 +45,8 @@ ANSWER_MILLISECONDS_MAX = 15_000
 """A statement at another server is given up after this, and its lanes are stopped."""
 AWAY_SECONDS = 2.0
 """A server that did not answer is not asked again for so long; nor who holds a lane."""
+KNOWN_SECONDS = 60.0
+"""So long a committer stores at another server before it asks the market again who holds a lane."""
 IDLE_MAX = 4
 """Connections to one server that are kept open for the next reader of this process."""
 

@@ -408,13 +408,14 @@ class UsageLog:
             self._asked = time.monotonic()
 
     async def _require_held(self, connection: AsyncConnection[Any], items: Sequence[Item]) -> None:
-        """That the server holds the lanes of these; a lane that was not held is asked for again now
-        and then. Raises NotAdmitted, and RaiseException as `usage_append` does.
+        """That the server holds the lanes of these: what is known is asked for again now and then,
+        a lane that was not held sooner. Raises NotAdmitted, and RaiseException as `usage_append`
+        does.
         """
         lanes = {item.lane for item in items}
-        if lanes <= self._lanes:
-            return
-        if time.monotonic() >= self._asked + lane_store.AWAY_SECONDS:
+        is_known = lanes <= self._lanes
+        patience = lane_store.KNOWN_SECONDS if is_known else lane_store.AWAY_SECONDS
+        if time.monotonic() >= self._asked + patience:
             await self._ask(connection)
         if not lanes <= self._lanes:
             raise psycopg.errors.RaiseException(NOT_HERE)

@@ -144,7 +144,7 @@ def give_up(market: str, source: str, lanes: Iterable[int]) -> list[int]:
     The server they were on the way to is not asked. Raises MoveRefused, after all: another server
     holds one.
     """
-    with _connections(market, source) as (at, here):
+    with _connections(market, source) as (at, here, _):
         old, _ = lane_store.identity(here)
         wanted = list(lanes)
         back = [lane for lane in wanted if _holder(at, lane) == old and _put_back(here, lane)]
@@ -167,13 +167,15 @@ def _way(market: str, source: str, target: str) -> Generator[_Way, None, None]:
 
 
 @contextmanager
-def _connections(market: str, *others: str) -> Generator[list[Connection], None, None]:
-    """To the market's database and the servers at these addresses, as the owner of the tables; one
-    that is new is made a server first. Raises MoveRefused.
+def _connections(
+    market: str, source: str, target: str = MARKET
+) -> Generator[list[Connection], None, None]:
+    """To the market's database, the old place and the new one, as the owner of the tables; the new
+    one is made a server first. Raises MoveRefused.
     """
     with ExitStack() as stack:
         found = {MARKET: stack.enter_context(_connect(market))}
-        for address in others:
+        for address in (source, target):
             if address not in found:
                 found[address] = stack.enter_context(_connect(address))
         _require_apart(list(found.values()))
@@ -183,11 +185,13 @@ def _connections(market: str, *others: str) -> Generator[list[Connection], None,
         name, of = lane_store.identity(at)
         if name != of:
             raise MoveRefused("TALLYSTICK_DATABASE_URL leads to a server of lanes, not to a market")
-        for address, connection in found.items():
-            if address != MARKET:
-                _prepare(address, connection, name)
+        if source != MARKET and not _is_made(found[source], name):
+            raise MoveRefused("the old server's database was not made a server of lanes")
+        if target != MARKET:
+            _prepare(target, found[target], name)
+        for connection in found.values():
             connection.execute("SET ROLE tallystick_owner")
-        yield [at, *(found[address] for address in others)]
+        yield [at, found[source], found[target]]
 
 
 def _connect(address: str) -> Connection:
@@ -242,7 +246,7 @@ def _is_made(there: Connection, market: UUID) -> bool:
         return False
     server, its_market = lane_store.identity(there)
     if server != its_market != market:
-        raise MoveRefused("the new server's database holds lanes of another market")
+        raise MoveRefused("that server's database holds lanes of another market")
     return server != its_market
 
 
@@ -258,13 +262,15 @@ def _require_empty(there: Connection) -> None:
         raise MoveRefused("the new server's database is not empty, and holds no usage lanes")
 
 
-def migrate_server(market: Connection, address: str) -> None:
-    """Bring a server of lanes to this version. Raises NotAdmitted: it was not made one of this
-    market's, and nothing was changed; MoveRefused likewise, and as `migrate.migrate`.
+def migrate_server(market: Connection, address: str, lanes: Iterable[int]) -> None:
+    """Bring a server of these lanes to this version. Raises NotAdmitted: it was not made one of
+    this market's, or has lost what was seen of them; nothing was changed. Raises MoveRefused
+    likewise, and as `migrate.migrate`.
     """
     with _connect(address) as there:
         if not _is_made(there, lane_store.identity(market)[0]):
             raise NotAdmitted("its database was not made a server of lanes")
+        lane_store.admit(market, there, lanes)
     migrate.migrate(given_up_in_time(address))
 
 

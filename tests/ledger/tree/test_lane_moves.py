@@ -337,8 +337,18 @@ def _heads(address: str) -> list[usage.LaneHead]:
 
 
 def test_two_moves_do_not_run_at_once(two: Two) -> None:
-    with lane_move._connections(two.market), pytest.raises(MoveRefused, match="under way"):
+    with lane_move._connections(two.market, MARKET), pytest.raises(MoveRefused, match="under way"):
         two.move([0])
+
+
+def test_a_server_that_was_lost_is_not_made_anew_by_a_move_from_it(
+    two: Two, empty_database: str
+) -> None:
+    with pytest.raises(MoveRefused, match="was not made a server of lanes"):
+        lane_move.move(two.market, empty_database, MARKET, [40])
+    with psycopg.connect(empty_database) as connection:
+        made = connection.execute("SELECT to_regclass('public.migration')").fetchone()
+        assert made == (None,), "nothing was made there"
 
 
 # --- after a restore -------------------------------------------------------------------------

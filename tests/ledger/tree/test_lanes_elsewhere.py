@@ -4,6 +4,7 @@ its own lanes; and a server that is not what it was takes nothing.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from uuid import uuid4
@@ -14,9 +15,10 @@ from psycopg import sql
 
 from ledger import migrate
 from ledger.log import lane_store, usage, usage_reads
+from ledger.log.lane_logs import LaneLogs
 from ledger.log.lane_map import HERE, MARKET
 from ledger.log.lane_store import LanesMisplaced, LanesStopped
-from ledger.log.usage import Status
+from ledger.log.usage import Status, Unavailable
 from ledger.log.usage_reads import NodeReader
 from ledger.tree import cut, lane_move, trees
 from ledger.tree.lane_move import MoveRefused
@@ -155,6 +157,8 @@ def test_a_server_that_was_restored_to_an_earlier_time_takes_and_shows_nothing(t
         assert cut.pin(connection).lanes[node.lane] == pinned
         with pytest.raises(LanesStopped, match="restored to an earlier time"):
             usage.reports_of_node(connection, node.id, 0)
+        with pytest.raises(lane_store.NotAdmitted, match="restored to an earlier time"):
+            lane_move.migrate_server(connection, two.other, UPPER)
         with pytest.raises(MoveRefused, match="restored to an earlier time"):
             two.move_back([node.lane])
     with psycopg.connect(two.other, autocommit=True) as there:
@@ -189,7 +193,7 @@ def test_a_database_that_was_not_made_a_server_of_this_market_takes_nothing(
             usage.reports_of_node(connection, node.id, 0)
         if kind in ("new", "migrated", "of another market"):
             with pytest.raises((lane_store.NotAdmitted, MoveRefused)):
-                lane_move.migrate_server(connection, wrong)
+                lane_move.migrate_server(connection, wrong, UPPER)
     if kind == "new":
         with psycopg.connect(wrong) as there:
             query = "SELECT to_regclass('public.migration')"
@@ -206,6 +210,29 @@ def test_a_market_is_not_opened_in_a_server_of_lanes(two: Two) -> None:
         lane_store.require_market(there)
     with pytest.raises(MoveRefused, match="leads to a server of lanes"):
         lane_move.move(two.other, MARKET, two.market, [0])
+
+
+def test_a_committer_asks_again_who_holds_a_lane_although_its_connection_stays(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the market failed over to a standby that had not heard of a move."""
+    monkeypatch.setattr(lane_store, "KNOWN_SECONDS", 0.0)
+    node = in_lanes(True)
+
+    async def send() -> list[bool]:
+        stored = []
+        async with LaneLogs(two.address, now_us=lambda: NOW_US) as log:
+            for _ in range(2):
+                try:
+                    await log.append(node.items(1))
+                    stored.append(True)
+                except Unavailable:
+                    stored.append(False)
+                with psycopg.connect(two.market, autocommit=True) as connection:
+                    connection.execute("UPDATE usage_elsewhere SET server = NULL")
+        return stored
+
+    assert asyncio.run(send()) == [True, False]
 
 
 # --- whatever goes wrong there, nothing here waits or ends ------------------------------------
