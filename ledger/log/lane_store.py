@@ -148,7 +148,8 @@ def leaving(connection: Connection) -> list[int]:
 
 _RECORDED = """
     SELECT m.market, e.lane, e.server, e.pos, e.hash FROM usage_server m
-    JOIN usage_elsewhere e ON e.lane = ANY(%s) WHERE m.server = m.market AND e.server IS NOT NULL
+    LEFT JOIN usage_elsewhere e ON e.lane = ANY(%s) AND e.server IS NOT NULL
+    WHERE m.server = m.market
 """
 _HELD = """
     SELECT n.lane, s.market = n.market AND s.server <> s.market, s.server = n.server,
@@ -172,7 +173,7 @@ def admit(market: Connection, there: Connection, lanes: Iterable[int]) -> frozen
     """
     told = market.execute(_RECORDED, (list(lanes),)).fetchall()
     _require_made(there.execute(_IS_MADE).fetchone())
-    return _admitted(there.execute(_HELD, _columns(told)).fetchall()) if told else frozenset()
+    return _admitted(there.execute(_HELD, _columns(told)).fetchall())
 
 
 async def admit_async(
@@ -181,12 +182,13 @@ async def admit_async(
     """`admit` for an event loop."""
     told = await (await market.execute(_RECORDED, (list(lanes),))).fetchall()
     _require_made(await (await there.execute(_IS_MADE)).fetchone())
-    if not told:
-        return frozenset()
     return _admitted(await (await there.execute(_HELD, _columns(told))).fetchall())
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    """At least one row, if no lane is told then without one."""
+    if not rows:
+        raise NotAdmitted("the market's database is none")
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -196,7 +198,7 @@ def _require_made(row: tuple[Any, ...] | None) -> None:
 
 
 def _admitted(found: Sequence[tuple[int, bool, bool, bool, bool]]) -> frozenset[int]:
-    """By (lane, is ours, is named, is held, is whole)."""
+    """By (lane, is ours, is named, is held, is whole); a row without a lane is of no name."""
     if not all(is_ours for _, is_ours, *_ in found):
         raise NotAdmitted("its database is no server of this market's lanes")
     lost = sorted(lane for lane, _, is_named, _, is_whole in found if is_named and not is_whole)
@@ -289,22 +291,23 @@ class _Idle:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._free: defaultdict[str, list[_Opened]] = defaultdict(list)
-        self._away: dict[str, float] = {}
+        self._away: dict[str, tuple[float, Exception]] = {}
 
     def take(self, market: Connection, address: str, lanes: Sequence[int]) -> _Opened:
         """Raises LanesStopped for `lanes`, at once if the server did not answer just now."""
         opened = self._pop(address)
         try:
             if opened is None:
-                if time.monotonic() < self._away.get(address, 0.0):
-                    raise LanesStopped(lanes)
+                until, cause = self._away.get(address, (0.0, None))
+                if time.monotonic() < until:
+                    raise LanesStopped(lanes, cause)
                 opened = _open(market, address)
             elif not opened.lanes.issuperset(lanes):
                 _ask_again(market, address, opened)
         except (psycopg.Error, NotAdmitted) as error:
             if opened is not None:
                 opened.connection.close()
-            self._away[address] = time.monotonic() + AWAY_SECONDS
+            self._away[address] = time.monotonic() + AWAY_SECONDS, error
             raise LanesStopped(lanes, error) from error
         return opened
 

@@ -202,6 +202,21 @@ def test_a_database_that_was_not_made_a_server_of_this_market_takes_nothing(
     execute(two.server, sql.SQL("DROP DATABASE wrong WITH (FORCE)"))
 
 
+def test_nothing_is_written_in_another_market_although_no_lane_is_named_there(
+    two: Two, postgres: Databases, template: str
+) -> None:
+    node = in_lanes(False)
+    with fresh(postgres, template) as another:
+        put(another, [node.items(2)])
+        address = lane_store.carried(HERE.moved([node.lane], another), two.market)
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("UPDATE usage_elsewhere SET server = NULL")
+            trees.follow_all(connection)
+        with psycopg.connect(another, autocommit=True) as connection:
+            assert trees.head(connection, node.lane).size == 0
+        lane_store._IDLE.forget(another)
+
+
 def test_a_market_is_not_opened_in_a_server_of_lanes(two: Two) -> None:
     with (
         psycopg.connect(two.other, autocommit=True) as there,
