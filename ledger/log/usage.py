@@ -506,9 +506,12 @@ class UsageLog:
                 # Sent again at once it would wait for the same standby; the node comes back later.
                 self._writer = None
                 raise Unavailable(str(error)) from error
-            except psycopg.OperationalError as error:
+            except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
                 if self._writer is not None and not self._writer.closed:
-                    raise
+                    if self._admit is None:
+                        raise
+                    # Of another server nothing else is to be learnt: its lanes wait, no other does.
+                    raise Unavailable(str(error)) from error
                 self._writer = None
                 if time.monotonic() > give_up:
                     raise Unavailable(str(error)) from error

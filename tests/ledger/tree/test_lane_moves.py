@@ -12,7 +12,7 @@ import pytest
 from ledger.log import lane_store, usage
 from ledger.log.lane_map import MARKET
 from ledger.log.usage import Item, Receipt, Status
-from ledger.tree import cut, lane_move, lane_proof, trees
+from ledger.tree import cut, lane_move, trees
 from ledger.tree.lane_move import MoveRefused
 from tests.conftest import Databases, fresh
 from tests.ledger.tree.two_servers import NOW_US, UPPER, Two, in_lanes, put
@@ -391,7 +391,7 @@ def test_a_server_that_was_restored_to_before_a_lane_left_takes_nothing_of_it(tw
 def test_a_lane_of_many_batches_is_proved_as_it_grows(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane_proof.trees, "LEAVES_MAX", 100)
+    monkeypatch.setattr(trees, "LEAVES_MAX", 100)
     node = in_lanes(False)
     put(two.address, [node.items(500)])
     put(two.address, [node.items(123)])

@@ -14,7 +14,7 @@ import pytest
 from psycopg import sql
 
 from ledger import migrate
-from ledger.log import lane_store, usage, usage_reads
+from ledger.log import full_disk, lane_store, usage, usage_reads
 from ledger.log.lane_logs import LaneLogs
 from ledger.log.lane_map import HERE, MARKET
 from ledger.log.lane_store import LanesMisplaced, LanesStopped
@@ -268,6 +268,35 @@ def test_a_server_that_writes_nothing_stops_its_lanes_and_the_trees_of_others_go
     with two.connect() as connection:
         assert trees.follow_all(connection) == 2
         assert trees.stopped_lanes(connection) == ()
+
+
+@pytest.mark.parametrize("state", ["53100", "25006", "57014"])
+def test_a_server_with_a_full_disk_or_that_only_reads_makes_its_own_reports_wait(
+    two: Two, state: str
+) -> None:
+    """The process stays ready, and the reports of other lanes are taken."""
+    with psycopg.connect(two.other, autocommit=True) as there:
+        there.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+            f" $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{state}'; END $$".encode()
+        )
+        for table in ("usage_event", "tree_tile"):
+            there.execute(
+                f"CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH STATEMENT"
+                " EXECUTE FUNCTION refuse()".encode()
+            )
+    here, node = in_lanes(False), in_lanes(True)
+    told = put(two.address, [here.items(1), node.items(1)])
+    assert (told[0] is None, told[1] is None) == (False, True)
+    assert not full_disk.DISK.is_full(None)
+    assert not full_disk.FullDisk().notice(_stopped_by(psycopg.errors.DiskFull()))
+    assert full_disk.FullDisk().notice(psycopg.errors.DiskFull())
+
+
+def _stopped_by(cause: Exception) -> LanesStopped:
+    stopped = LanesStopped([40], cause)
+    stopped.__cause__ = cause
+    return stopped
 
 
 def test_a_look_locks_nothing_here_while_it_waits_for_the_other_server(
