@@ -15,7 +15,7 @@ from ledger.log.usage import Item, Receipt, Status
 from ledger.tree import cut, lane_move, trees
 from ledger.tree.lane_move import MoveRefused
 from tests.conftest import Databases, fresh
-from tests.ledger.tree.two_servers import NOW_US, UPPER, Two, in_lanes, put
+from tests.ledger.tree.two_servers import NOW_US, Two, in_lanes, put
 from tests.scenes.usage_reports import Node
 
 
@@ -382,10 +382,28 @@ def test_a_server_that_was_restored_to_before_a_lane_left_takes_nothing_of_it(tw
     two.restore("earlier")
     assert node.lane in [head.lane for head in _heads(two.other)]
     assert put(two.address, [node.items(1)]) == [None], "a process with the old map"
-    lanes = [lane for lane in UPPER if lane != node.lane]
     (moved,) = two.move([node.lane])
     assert moved.reports == 2
-    assert lanes
+
+
+def test_of_two_servers_that_hold_the_same_lane_the_one_that_the_market_names_takes_reports(
+    two: Two, postgres: Databases
+) -> None:
+    """The second was restored to before the lane went to a third: nothing that was seen is lost."""
+    node = in_lanes(True)
+    put(two.address, [node.items(2)])
+    two.keep("earlier")
+    third = postgres.create_database("lanes_named")
+    lane_move.move(two.market, two.other, third, [node.lane])
+    two.restore("earlier")
+    item = node.items(1)
+    assert put(two.address, [item]) == [None], "a process with the old map"
+    lanes = lane_store.of_address(two.address).moved([node.lane], third)
+    told = put(lane_store.carried(lanes, two.market), [item])[0]
+    assert told is not None
+    assert told[0].position == 3
+    lane_store._IDLE.forget(third)
+    postgres.drop_database("lanes_named")
 
 
 def test_a_lane_of_many_batches_is_proved_as_it_grows(
