@@ -196,7 +196,7 @@ def see_elsewhere(conn: Connection) -> Look:
     at one size. A job does so before it decides by how far lanes go.
 
     Lanes that cannot be seen, or have lost what was seen of them, are stopped. Where nothing can be
-    recorded, nobody looks: what was seen before is told.
+    recorded, no look is taken: what was seen before is told.
     """
     unseen = set(lane_store.lanes_elsewhere(conn))
     if not unseen or _is_read_only(conn):
