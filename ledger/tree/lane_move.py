@@ -40,7 +40,7 @@ from psycopg import sql
 from ledger import advisory, migrate
 from ledger.log import lane_store
 from ledger.log.durable import DurableConnection, given_up_in_time
-from ledger.log.lane_map import MARKET
+from ledger.log.lane_map import MARKET, ranges
 from ledger.log.lane_store import NotAdmitted
 from ledger.log.usage import LaneHead
 from ledger.tree import cut, trees
@@ -148,8 +148,11 @@ def give_up(market: str, source: str, lanes: Iterable[int]) -> list[int]:
         old, _ = lane_store.identity(here)
         wanted = list(lanes)
         back = [lane for lane in wanted if _holder(at, lane) == old and _put_back(here, lane)]
-        for lane in wanted:
-            _require_holder(at, lane, old)
+        if others := [lane for lane in wanted if _holder(at, lane) != old]:
+            told = f"; lanes {ranges(back)} take reports again where they were" if back else ""
+            raise MoveRefused(
+                f"lanes {ranges(others)} do not lie where TALLYSTICK_USAGE_LANES says{told}"
+            )
     return back
 
 

@@ -157,7 +157,7 @@ def test_a_move_that_was_killed_loses_nothing_whatever_is_done_then(
     elif named is None:
         lane_move.give_up(two.market, MARKET, [node.lane])
     else:
-        with pytest.raises(MoveRefused, match="does not lie where"):
+        with pytest.raises(MoveRefused, match=f"lanes {node.lane} do not lie where"):
             lane_move.give_up(two.market, MARKET, [node.lane])
     is_there = goes_on or named is not None
     address = two.told([node.lane]) if is_there else two.address
