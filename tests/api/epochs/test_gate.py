@@ -66,6 +66,7 @@ def reports(scene: Scene, seq: int, start_us: int, recorded_us: int, **more: Any
 def test_lanes_whose_server_cannot_be_read_are_waited_for_however_late_it_is(
     scene: Scene, database: str, postgres: Databases
 ) -> None:
+    scene.found()
     other = postgres.create_database("lanes_of_the_gate")
     lane = lane_of(NODE)
     lane_move.move(database, MARKET, other, [lane])
