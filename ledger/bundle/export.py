@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -193,7 +193,11 @@ def _market_rows(
 def _usage_rows(conn: Connection, record: LaneRecord) -> Iterator[parquet.Row]:
     log, walk = f"usage/{record.lane}", Walk(genesis_usage(record.lane))
     try:
-        with lane_store.at(conn, record.lane) as there, there.transaction():
+        # A transaction within the snapshot's own would hide what the writer of the rows raises.
+        with (
+            lane_store.at(conn, record.lane) as there,
+            nullcontext() if there is conn else there.transaction(),
+        ):
             yield from rows.usage(there, walk, record.lane, record.size)
     except RowWrong as wrong:
         raise ExportRefused(log, wrong.position, wrong.what) from None

@@ -101,7 +101,23 @@ def _checked(address: str) -> str:
     is_one = parts.scheme in ("postgresql", "postgres") and bool(parts.netloc or parts.query)
     if address != MARKET and not is_one:
         raise ValueError(f"an address is postgresql://... or {MARKET}")
+    if is_one:
+        _require_readable(address)
     return address
+
+
+def _require_readable(address: str) -> None:
+    """Raises ValueError without what PostgreSQL says of it: that quotes passwords."""
+    from psycopg import Error
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        conninfo_to_dict(address)
+    except Error:
+        raise ValueError(
+            "PostgreSQL cannot read an address: what it holds of %, @, ? or / is"
+            " written as %25, %40, %3F or %2F"
+        ) from None
 
 
 def _without_password(address: str) -> str:

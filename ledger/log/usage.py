@@ -404,8 +404,9 @@ class UsageLog:
     async def _ask(self, connection: AsyncConnection[Any]) -> None:
         """Ask which lanes the connection may be used for. Raises NotAdmitted."""
         if self._admit is not None:
+            asked = time.monotonic()
             self._lanes = await self._admit(connection)
-            self._asked = time.monotonic()
+            self._asked = asked
 
     async def _require_held(self, connection: AsyncConnection[Any], items: Sequence[Item]) -> None:
         """That the server holds the lanes of these: what is known is asked for again now and then,

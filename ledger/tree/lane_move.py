@@ -12,6 +12,7 @@ The steps of one lane, each a transaction or done again from its beginning:
 3. The rows that came meanwhile are copied and hashed, and all is compared with the head taken out.
 4. The head is put in at the new place, with the tree that was built from its rows. It takes no
    report there yet: each process asks the market who holds the lane before it uses a server.
+   A lane that comes back to one is taken out only when no process knows it there from before.
 5. The market names the new holder, and its head and root. From here on the lane takes reports.
 
 Ended between 1 and 2, the lane goes on where it was. Ended between 2 and 5, it waits: the same move
@@ -28,6 +29,7 @@ is copied.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -51,6 +53,8 @@ Connection = psycopg.Connection[Any]
 MOVING = 0x7A11_7574
 """The advisory lock of the market's database that one move at a time holds."""
 CONNECT_SECONDS_MAX = 10
+FORGET_SECONDS = lane_store.KNOWN_SECONDS + lane_store.ANSWER_MILLISECONDS_MAX / 1_000
+"""A process that was told who holds a lane stores there for no longer without asking again."""
 
 _COPIED = (
     (
@@ -110,6 +114,7 @@ class _Way:
     there: Connection
     old: UUID
     new: UUID
+    began: float
 
     @property
     def holder(self) -> UUID | None:
@@ -166,7 +171,7 @@ def _way(market: str, source: str, target: str) -> Generator[_Way, None, None]:
     with _connections(market, source, target) as (at, here, there):
         old, _ = lane_store.identity(here)
         new, _ = lane_store.identity(there)
-        yield _Way(at, here, there, old, new)
+        yield _Way(at, here, there, old, new, time.monotonic())
 
 
 @contextmanager
@@ -286,10 +291,11 @@ def _move(way: _Way, lane: int) -> Moved:
     _require_holder(way.market, lane, way.old)
     _require_whole(way, lane)
     _take_out_unnamed(way, lane)
-    proof = LaneProof(way.there, lane)
+    proof, is_back = LaneProof(way.there, lane), _reached(way.there, lane) > 0
     try:
         _copy(way, lane)
         proof.read()
+        _let_forget(way, is_back=is_back)
         head = _take_out(way.here, lane, way.new)
         _copy(way, lane)
         proof.read()
@@ -332,12 +338,20 @@ def _take_out_unnamed(way: _Way, lane: int) -> None:
             way.there.execute(_TAKE_OUT, {"lane": lane, "to": None})
 
 
+def _let_forget(way: _Way, *, is_back: bool) -> None:
+    """The lane may have been held at the new place just now. A process that knows it so must not
+    store there between the head that is put in and the name: the move may still be given up.
+    """
+    left = way.began + FORGET_SECONDS - time.monotonic()
+    if is_back and way.there is not way.market and left > 0:
+        time.sleep(left)
+
+
 def _take_out(here: Connection, lane: int, to: UUID) -> LaneHead:
     """Waits for the append to the lane that runs; the next one finds no head. The tree of the lane
     reaches it in the same transaction: a pin then covers all that was accrued. Raises MoveRefused.
     """
-    while trees.follow(here):
-        pass
+    trees.follow_to_now(here)
     with here.transaction():
         if here.execute(_LOCKED_HEAD, (lane,)).fetchone() is not None:
             trees.follow_lane(here, lane)
@@ -366,15 +380,21 @@ def _put_back(here: Connection, lane: int) -> bool:
 
 def _copy(way: _Way, lane: int) -> None:
     """What the new place does not have yet, of one snapshot."""
-    row = way.there.execute(_REACHED, (lane,)).fetchone()
-    assert row is not None
+    after = _reached(way.there, lane)
     with way.here.transaction(), way.there.transaction():
         way.here.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         for table, columns in _COPIED:
-            _copy_table(way, lane, row[0], table, columns)
-        reached = way.here.execute(_REACHED, (lane,)).fetchone()
-        if reached is not None and reached[0] >= row[0]:
+            _copy_table(way, lane, after, table, columns)
+        if _reached(way.here, lane) >= after:
             _copy_nodes(way, lane)
+
+
+def _reached(connection: Connection, lane: int) -> int:
+    """The last position of the lane's rows, whether it is held there or not."""
+    row = connection.execute(_REACHED, (lane,)).fetchone()
+    assert row is not None
+    at: int = row[0]
+    return at
 
 
 def _copy_table(way: _Way, lane: int, after: int, table: str, columns: str) -> None:

@@ -125,14 +125,20 @@ def follow_all(conn: Connection) -> int:
 
     Trees of lanes on other servers are followed there, and their heads seen here.
     """
-    return _follow_here(conn, LEAVES_MAX) + see_elsewhere(conn).grown
-
-
-def _follow_here(conn: Connection, leaves_max: int) -> int:
     total = 0
-    while appended := follow(conn, leaves_max):
+    while appended := follow(conn):
         total += appended
-    return total
+    return total + see_elsewhere(conn).grown
+
+
+def follow_to_now(conn: Connection, leaves_max: int = LEAVES_MAX) -> int:
+    """Follow as far as the logs were when this began: it ends although they grow all the time."""
+    total = 0
+    while True:
+        appended = follow(conn, leaves_max)
+        total += appended
+        if appended < leaves_max:
+            return total
 
 
 # --- lanes on other servers ------------------------------------------------------------------
@@ -223,7 +229,7 @@ def _look(
     try:
         with lane_store.on(conn, address, lanes, some=True) as there:
             server, _ = lane_store.identity(there)
-            grown = _follow_here(there, LEAVES_THERE_MAX)
+            grown = follow_to_now(there, LEAVES_THERE_MAX)
             columns = [list(column) for column in zip(*told, strict=True)]
             rows = there.execute(_THERE, columns).fetchall() if told else []
             if any(size > pos for (_, _, size, *_), pos in _paired(rows, told)):

@@ -51,6 +51,7 @@ def test_a_map_is_shown_without_passwords(address: str, shown: str) -> None:
         ("31-0=market", "lanes go from 0 to 63, the lower one first"),
         ("0-63", "each part is FIRST-LAST=ADDRESS"),
         ("0-63=mysql://other", "an address is postgresql://... or market"),
+        ("0-63=postgresql://tally:a%zz-secret@other/lanes", "PostgreSQL cannot read an address"),
         (f"0-63=postgresql://{'x' * 6_000}", "at most 6000 characters"),
     ],
 )
@@ -60,6 +61,7 @@ def test_a_setting_that_leaves_a_lane_in_doubt_is_refused_with_the_rule(
     with pytest.raises(SettingsInvalid, match="usage_lanes: ") as refused:
         Settings(usage_lanes=text)
     assert rule in str(refused.value)
+    assert "secret" not in str(refused.value)
 
 
 def test_the_setting_is_secret_as_it_may_hold_a_password() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,13 +11,16 @@ import psycopg
 import pytest
 
 from ledger.log import lane_store, usage
+from ledger.log.lane_logs import LaneLogs
 from ledger.log.lane_map import MARKET
 from ledger.log.usage import Item, Receipt, Status
 from ledger.tree import cut, lane_move, trees
 from ledger.tree.lane_move import MoveRefused
 from tests.conftest import Databases, fresh
-from tests.ledger.tree.two_servers import NOW_US, Two, in_lanes, put
+from tests.ledger.tree.two_servers import NOW_US, UPPER, Two, in_lanes, nodes, put
 from tests.scenes.usage_reports import Node
+
+FORGET_SECONDS = lane_move.FORGET_SECONDS
 
 
 def append(address: str, items: list[Item]) -> list[Receipt]:
@@ -211,6 +215,58 @@ def test_a_move_back_that_was_killed_goes_on(
         assert cut.pin(connection).lanes[node.lane].size == 3
     append(two.market, node.items(1))
     assert reports_at(two.market, node) == 4
+
+
+def test_a_process_that_knows_a_lane_from_before_stores_nothing_in_a_move_that_is_given_up(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asked while the server held the lane, which has left and was on its way back."""
+    node = in_lanes(True)
+    monkeypatch.setattr(lane_move, "FORGET_SECONDS", FORGET_SECONDS)
+
+    async def send() -> list[Receipt] | None:
+        async with LaneLogs(two.address, now_us=lambda: NOW_US) as log:
+            await log.append(node.items(2))
+            (there,) = log._elsewhere.values()
+
+            def pass_by(seconds: float) -> None:
+                there._asked -= seconds
+
+            monkeypatch.setattr(lane_move.time, "sleep", pass_by)
+            await asyncio.to_thread(two.move_back, [node.lane])
+            monkeypatch.setattr(lane_move, "_name", _killed(lane_move._name, is_after=False))
+            with pytest.raises(KeyboardInterrupt):
+                await asyncio.to_thread(two.move, [node.lane])
+            try:
+                return await log.append(node.items(1))
+            except usage.Unavailable:
+                return None
+
+    stored = asyncio.run(send())
+    lane_move.give_up(two.market, MARKET, [node.lane])
+    assert reports_at(two.market, node) == 2
+    assert stored is None, "a report that was acknowledged is not where the lane goes on"
+
+
+def test_a_move_ends_although_the_logs_grow_all_the_time(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, other, steps = in_lanes(False), in_lanes(True), 0
+    beside = next(x for x in nodes(100) if x.lane not in UPPER and x.lane != node.lane)
+    follow = trees.follow
+
+    def grows(connection: Any, *told: Any) -> int:
+        nonlocal steps
+        steps += 1
+        assert steps < 50, "it follows for ever"
+        append(two.market, beside.items(1))
+        append(two.other, other.items(1))
+        return follow(connection, *told)
+
+    monkeypatch.setattr(trees, "follow", grows)
+    assert two.move([node.lane])
+    with two.connect([node.lane]) as connection:
+        assert trees.see_elsewhere(connection).unseen == ()
 
 
 def test_a_move_to_a_third_place_waits_for_the_one_that_was_ended_or_for_its_end(
