@@ -232,7 +232,7 @@ def test_a_process_that_knows_a_lane_from_before_stores_nothing_in_a_move_that_i
             def pass_by(seconds: float) -> None:
                 there._asked -= seconds
 
-            monkeypatch.setattr(lane_move.time, "sleep", pass_by)
+            monkeypatch.setattr("ledger.tree.lane_move.time.sleep", pass_by)
             await asyncio.to_thread(two.move_back, [node.lane])
             monkeypatch.setattr(lane_move, "_name", _killed(lane_move._name, is_after=False))
             with pytest.raises(KeyboardInterrupt):
