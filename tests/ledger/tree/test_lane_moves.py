@@ -296,7 +296,7 @@ def test_a_pin_during_a_move_covers_what_was_accrued_before_it(
     put(two.address, [node.items(3)])
     with monkeypatch.context() as broken:
         broken.setattr(lane_move, "_require_same", _killed(lane_move._require_same, False))
-        broken.setattr(trees, "follow", lambda _: 0)  # the last reports came after it
+        broken.setattr(trees, "follow", lambda *_: 0)  # the last reports came after it
         with pytest.raises(KeyboardInterrupt):
             two.move([node.lane])
     with two.connect() as connection:
