@@ -18,11 +18,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from domain.parties.account import DEVELOPMENT, ENVIRONMENTS, PRODUCTION
+from ledger.log.lane_map import HERE, LaneMap
 
 PREFIX = "TALLYSTICK_"
 PORT_MAX = 65_535
 SECRET = frozenset(
-    {"database_url", "stripe_secret_key", "stripe_webhook_secret", "smtp_url", "alert_chat_url"}
+    {
+        "database_url",
+        "usage_lanes",
+        "stripe_secret_key",
+        "stripe_webhook_secret",
+        "smtp_url",
+        "alert_chat_url",
+    }
 )
 NEAR = 0.85
 """From how much of two names being alike, of 1, one is taken for the other misspelt."""
@@ -47,6 +55,7 @@ class Settings:
 
     data_dir: Path = field(default_factory=default_data_dir)
     database_url: str | None = None
+    usage_lanes: str | None = None  # 0-31=market,32-63=postgresql://...; None: all at the market's
     host: str = "127.0.0.1"
     port: int = 8420
     workers: int = 1
@@ -143,10 +152,25 @@ class Settings:
             raise SettingsInvalid(f"log_level: must be one of {', '.join(LOG_LEVELS)}")
         if self.trusted_proxies is not None:
             _check_proxies(self.trusted_proxies)
+        _check_lanes(self.usage_lanes)
         _check_alerts(self)
         _check_stripe(self)
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
+
+    @property
+    def lanes(self) -> LaneMap:
+        """Where the usage lanes lie."""
+        return HERE if self.usage_lanes is None else LaneMap.parse(self.usage_lanes)
+
+
+def _check_lanes(text: str | None) -> None:
+    """Raises SettingsInvalid naming the rule."""
+    if text is not None:
+        try:
+            LaneMap.parse(text)
+        except ValueError as rule:
+            raise SettingsInvalid(f"usage_lanes: {rule}") from None
 
 
 def is_here(host: str) -> bool:

@@ -265,15 +265,17 @@ def database(settings: Settings, *, make: bool = False) -> Generator[str, None, 
     """The address of the database, the embedded one started or joined. Raises AnswerIsNo where
     there is none, unless it is to be made.
     """
+    from ledger.log import lane_store
+
     if not make:
         require_database(settings)
     if settings.database_url is not None:
-        yield settings.database_url
+        yield lane_store.carried(settings.lanes, settings.database_url)
         return
     from api.process.embedded_postgres import EmbeddedPostgres
 
     with EmbeddedPostgres(settings.data_dir) as server:
-        yield server.uri
+        yield lane_store.carried(settings.lanes, server.uri)
 
 
 def require_database(settings: Settings) -> None:

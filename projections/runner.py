@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -23,7 +24,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from ledger.log import usage_reads
+from ledger.log import lane_store, usage_reads
+from ledger.log.lane_store import LanesStopped
 from ledger.log.usage import StoredReport
 
 Connection = psycopg.Connection[TupleRow]
@@ -270,7 +272,8 @@ def step_lanes(
     """Apply the next reports of these usage lanes; returns how many, 0 when caught up.
 
     Reports are read and folded without any lock; then the positions are locked and compared with
-    what was read, and a runner that came second drops its work. Raises GapInLog.
+    what was read, and a runner that came second drops its work. Lanes on a server that does not
+    answer are left where they are. Raises GapInLog, and LanesStopped when there is nothing else.
     """
     assert projection.reports is not None, projection.name
     if is_read_only(connection):
@@ -279,7 +282,8 @@ def step_lanes(
     spans = _behind(connection, schema, projection.reports.heads, list(lanes), reports_max)
     if not spans:
         return 0
-    folded = projection.reports.fold(_read(connection, spans))
+    spans, found = _read(connection, spans)
+    folded = projection.reports.fold(found)
     with connection.transaction():
         held = connection.execute(own(schema, _LOCK_LANES), ([s.source for s in spans],))
         if {row[0]: row[1] for row in held} != {span.source: span.first for span in spans}:
@@ -300,12 +304,21 @@ def _behind(
     return [_Span(lane, first, min(head, first + each)) for lane, first, head in rows]
 
 
-def _read(connection: Connection, spans: Sequence[_Span]) -> list[StoredReport]:
-    bounds = [(span.lane, span.first, span.last) for span in spans]
-    found = usage_reads.reports_between(connection, bounds)
-    if len(found) != sum(span.last - span.first for span in spans):
-        raise GapInLog(f"{len(found)} reports found in {spans}")
-    return found
+def _read(connection: Connection, spans: Sequence[_Span]) -> tuple[list[_Span], list[StoredReport]]:
+    """The reports, and the spans that could be read. Raises LanesStopped when none could."""
+    by_lane = {span.lane: span for span in spans}
+    read: list[_Span] = []
+    found: list[StoredReport] = []
+    for _, lanes in lane_store.each(connection, by_lane):
+        bounds = [(lane, by_lane[lane].first, by_lane[lane].last) for lane in lanes]
+        with suppress(LanesStopped):
+            found += usage_reads.reports_between(connection, bounds)
+            read += [by_lane[lane] for lane in lanes]
+    if not read:
+        raise LanesStopped(by_lane)
+    if len(found) != sum(span.last - span.first for span in read):
+        raise GapInLog(f"{len(found)} reports found in {read}")
+    return read, found
 
 
 def run(connection: Connection, schema: str, sql: str, *params: Any) -> None:

@@ -23,6 +23,7 @@ from psycopg import sql
 from ledger import advisory
 from ledger.fan_out.processes import Processes
 from ledger.log import usage_reads
+from ledger.log.lane_store import LanesStopped
 from projections import runner
 from projections.audit import registry as audit
 from projections.corrections import registry as corrections
@@ -61,6 +62,8 @@ PROJECTIONS: tuple[Projection, ...] = (
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 
 POLL_SECONDS = 0.25
+STOPPED_SECONDS = 2.0
+"""How long a view waits for the server of lanes that are stopped, before it looks again."""
 PAUSE_SECONDS_MAX = 60.0
 _LOCK_ID = 0x7A11_7572
 _BUILDING_ID = 0x7A11_7573
@@ -522,7 +525,8 @@ def step_all(
     many facts were applied.
 
     For tests, the demo and replays: no thread, no waiting. The connection must be outside a
-    transaction. Raises runner.GapInLog.
+    transaction. Reports of stopped lanes are left out: what decides by them asks for those lanes.
+    Raises runner.GapInLog.
     """
     wanted = [each for each in projections if only is None or each.name in only]
     try:
@@ -536,13 +540,25 @@ def _step_to_heads(connection: Connection, projections: Sequence[Projection]) ->
     done = 0
     if runner.is_read_only(connection):
         return done
+    stopped: set[str] = set()
     while behind := [part for part in lag(connection, projections) if part.behind]:
-        moved = [_step(connection, part) for part in behind]
+        moved = [_step_unless_stopped(connection, part, stopped) for part in behind]
         done += sum(moved)
         is_all = all(step >= part.behind for step, part in zip(moved, behind, strict=True))
-        if is_all and not any(map(_may_read_further, behind)):
+        if (is_all and not any(map(_may_read_further, behind))) or (stopped and not sum(moved)):
             break  # all that was there to apply is applied
     return done
+
+
+def _step_unless_stopped(connection: Connection, part: Lag, stopped: set[str]) -> int:
+    """0 where only stopped lanes are left, of a projection that is then among `stopped`."""
+    try:
+        return _step(connection, part)
+    except LanesStopped as error:
+        if part.projection not in stopped:
+            logger.warning("%s: %s", part.projection, error)
+        stopped.add(part.projection)
+        return 0
 
 
 def _may_read_further(part: Lag) -> bool:
@@ -597,6 +613,9 @@ def _follow(
                 pauses.pop(key, None)
             except psycopg.OperationalError:
                 raise
+            except LanesStopped as stopped:
+                pauses[key] = (time.monotonic() + STOPPED_SECONDS, 0.5)
+                logger.warning("%s: %s", part.projection, stopped)
             except (psycopg.Error, AssertionError, ValueError):
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
                 pauses[key] = (time.monotonic() + pause, pause)

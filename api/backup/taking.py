@@ -27,7 +27,8 @@ from api.backup.programs import ProgramFailed, Programs, login
 from api.process import secret_files
 from api.process.key_files import HEADS, SIGNER
 from contracts.durable_file import entry_to_disk
-from ledger.log import durable, market, usage_reads
+from ledger.log import durable, lane_store, market, usage_reads
+from ledger.log.lane_map import ranges
 from ledger.tree import trees
 from ledger.tree.checkpoint import verifier_of
 
@@ -63,6 +64,19 @@ class _Seen:
     reports: int
     head: str
     database: str
+
+
+def require_whole(conninfo: str) -> None:
+    """That all usage lanes lie in this database: a copy of it would lack the others. Raises
+    BackupUnusable.
+    """
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        if lanes := lane_store.lanes_elsewhere(connection):
+            raise BackupUnusable(
+                f"usage lanes {ranges(lanes)} lie on other servers, and this command copies one"
+                " database. Keep each server with PostgreSQL's own means, as docs/howto/lanes.md"
+                " says"
+            )
 
 
 def take(

@@ -32,6 +32,7 @@ from domain.stream import derive_id
 from ledger.beside.charged import charged_line
 from ledger.log.handle import Ledger
 from ledger.log.usage_reads import NodeReader
+from ledger.tree import trees
 from projections import tables
 from projections.corrections import disputes
 from projections.epochs.burning import read_unburned
@@ -55,6 +56,7 @@ def correct_due(ledger: Ledger, connection: Connection, now_us: int) -> int:
 
     Raises CorrectionsStopped after all.
     """
+    trees.see_elsewhere(connection)
     tables.step_all(connection, only=("disputes", "epochs"))
     corrections = OneByOne(logger, "the correction of %s stops")
     for lease_id in disputes.read_sla_due(connection, DUE_MAX):

@@ -24,6 +24,7 @@ from api.refusals.words import SENTENCES
 from domain.reasons import reason_of
 from domain.refusal import Reason, Refused
 from ledger.log.handle import DATABASE_AWAY, InProgress, LogBusy, OutcomeUnknown, StreamMoved
+from ledger.log.lane_store import LanesStopped
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -214,7 +215,7 @@ def of_failure(error: Exception) -> Problem | None:
             return problem(
                 "read_only", "this server only reads; ask the market's main address to record it"
             )
-        case StreamMoved() | LogBusy() | OutcomeUnknown():
+        case StreamMoved() | LogBusy() | OutcomeUnknown() | LanesStopped():
             return problem("busy", Retry_After=str(RETRY_AFTER_SECONDS))
         case _ if isinstance(error, (psycopg.OperationalError, *DATABASE_AWAY)):
             return problem("busy", Retry_After=str(RETRY_AFTER_SECONDS))

@@ -24,7 +24,9 @@ from domain.reasons import REASONS
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
 from ledger.log.full_disk import DISK
+from ledger.log.lane_map import ranges
 from ledger.log.usage_reads import STORED_COUNT
+from ledger.tree import trees
 from projections import tables
 from projections.runner import Connection
 
@@ -105,12 +107,13 @@ def _again(answer: Response) -> Response:
 
 def _ready(service: Service) -> Response:
     """503 when the database cannot be asked, or its disk is full: then reading goes on, and nothing
-    is taken. Lag is told; when to alarm is the reader's.
+    is taken. Lag is told, and which usage lanes are stopped; when to alarm is the reader's.
     """
     try:
         with service.connection() as connection:
             found, runs = lags(connection), job_runs.read(connection)
             position = service.head(connection)
+            stopped = trees.stopped_lanes(connection)
         environment = founding.environment_of(service.ledger, service.settings)
     except psycopg.OperationalError:
         return JSONResponse({"status": "unavailable", "database": "unreachable"}, 503)
@@ -136,6 +139,7 @@ def _ready(service: Service) -> Response:
             **standing,
             "environment": environment,
             "database": "disk full" if is_full else "ok",
+            **({"lanes_stopped": ranges(stopped)} if stopped else {}),
             "jobs": jobs + [_run_told(run, now_us) for run in runs],
         },
         503 if is_full else 200,

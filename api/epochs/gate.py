@@ -1,7 +1,8 @@
 """The closing gate of an epoch: what has to be there before it may be cut.
 
     end + the policy's wait <= now;  every lease accrued, every talking node heard, every chain
-    final: all of them past the end;  sources that agree on a price, where prices are fed
+    final: all of them past the end;  every usage lane seen after the wait;  sources that agree on a
+    price, where prices are fed
 
 A node that is away or silent is not waited for, and nobody is a day after the wait: what comes
 later counts in the next epoch, so nothing is lost by going on. The one way round is an operator's
@@ -24,6 +25,8 @@ from domain.lease.lease import lease_stream
 from domain.prices.price_feed import FEED, MOVED, reading_of
 from ledger.beside import chain_store
 from ledger.log.handle import Ledger
+from ledger.log.lane_map import ranges
+from ledger.tree import trees
 from projections import tables
 from projections.epochs.gate import read_behind, read_unaccrued
 
@@ -42,10 +45,12 @@ def missing_for(
 
     At most `MISSING_MAX` leases and as many nodes are named.
     """
+    unseen = trees.see_elsewhere(connection).unseen
     tables.step_all(connection, only=("leases", "fleet", "usage"))
     wait_us = _wait_us(ledger, opened)
     return (
         *_too_early(opened.end_us + wait_us, now_us),
+        *_not_seen(unseen),
         *_not_accrued(ledger, connection, opened.end_us),
         *_not_heard(connection, opened.end_us, wait_us, now_us),
         *_not_final(connection, opened.end_us),
@@ -62,6 +67,12 @@ def _wait_us(ledger: Ledger, opened: EpochOpened) -> int:
 def _too_early(due_us: int, now_us: int) -> Iterator[str]:
     if now_us < due_us:
         yield f"wait: the policy's wait ends at {due_us}"
+
+
+def _not_seen(lanes: tuple[int, ...]) -> Iterator[str]:
+    """Reports may lie there that were never read, however long ago they were acknowledged."""
+    if lanes:
+        yield f"usage lanes {ranges(lanes)}: their server cannot be read"
 
 
 def _not_accrued(ledger: Ledger, connection: Connection, end_us: int) -> Iterator[str]:

@@ -38,6 +38,7 @@ from api.telemetry import metrics
 from domain.metering import report
 from domain.metering.report import ReportInvalid
 from ledger.log import report_form as usage_form
+from ledger.log.lane_logs import LaneLogs
 from ledger.log.usage import (
     AppendFailed,
     Full,
@@ -190,7 +191,7 @@ class UsageIngest:
 
     def __init__(
         self,
-        log: UsageLog,
+        log: LaneLogs | UsageLog,
         keys: NodeKeys,
         limits: Limits | None = None,
         now_us: Callable[[], int] = wall_clock_us,

@@ -27,6 +27,7 @@ from domain.metering.report import lane_of
 from domain.refusal import Refused
 from ledger.log.handle import LOG_AWAY
 from ledger.log.usage_reads import NodeReader
+from ledger.tree import trees
 from projections import tables
 from projections.lease import turns as lease_turns
 from projections.runner import Connection
@@ -70,6 +71,7 @@ class _Run:
         self._service = service
         self._connection = connection
         self._now_us = now_us
+        trees.see_elsewhere(connection)
         self._reader = NodeReader(connection)
         self.done = 0
         self.stopped: list[str] = []

@@ -13,7 +13,7 @@ import gc
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -32,8 +32,10 @@ from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Stream
 from ledger.log.handle import LOG_AWAY, Ahead, Ledger, Order
+from ledger.log.lane_store import LanesStopped
 from ledger.log.market import Held
 from ledger.log.usage_reads import NodeReader
+from ledger.tree import trees
 from projections import tables
 from projections.lease import leases
 from projections.runner import Connection
@@ -169,6 +171,7 @@ def accrue(
     lease after the other, byte for byte. A lease whose accrual fails stops by itself: the others
     go on, and `on_stopped` is told. That a closed lease still waits for reports is no failure.
     """
+    trees.see_elsewhere(connection)
     run = _Run(ledger, NodeReader(connection), now_us, patience_us, on_stopped)
     ids = iter(lease_ids)
 
@@ -296,8 +299,10 @@ class _Run:
             reads_us = reports_due_us(lease)
             if reads_us is not None and reads_us <= self.now_us:
                 assert lease.reserved is not None
-                node_id, position = lease.reserved.node_id, first_unread(lease, self.reader)
-                after[node_id] = min(position, after.get(node_id, position))
+                node_id = lease.reserved.node_id
+                with suppress(LanesStopped):  # told when its turn comes
+                    position = first_unread(lease, self.reader)
+                    after[node_id] = min(position, after.get(node_id, position))
         self.reader.read_ahead(after)
 
     def _stop(self, lease_id: str, error: Exception) -> None:

@@ -22,6 +22,7 @@ from domain.metering.report import lane_of
 from ledger.log.handle import LOG_AWAY
 from ledger.log.report_rows import proven_by
 from ledger.log.usage_reads import NodeReader
+from ledger.tree import trees
 from projections import tables
 from projections.fleet.away import read_away, read_mining
 from projections.runner import Connection
@@ -56,6 +57,7 @@ def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
     from_us = min(counted_to, default=to_us)
     away = read_away(connection, from_us, to_us)
     mining = read_mining(connection, from_us, to_us)
+    trees.see_elsewhere(connection)
     reader = NodeReader(connection)
     due: list[AccrueCapacity] = []
     stopped: list[str] = []

@@ -18,6 +18,7 @@ from domain.lease.lease import LATE_WINDOW_US, lease_stream
 from domain.leasing.other_resources import AccrueResource, stream_of
 from domain.sites.edge_device import ChargeDeviceFee
 from ledger.log.usage_reads import NodeReader
+from ledger.tree import trees
 from projections import tables
 from projections.metering import meters
 from projections.runner import Connection
@@ -60,6 +61,7 @@ def run_storage_nodes(service: Service, connection: Connection, now_us: int) -> 
 
 def run_resources(service: Service, connection: Connection, now_us: int) -> int:
     """Signed rows whose time is over, of every lease that has run; and what is left of holds."""
+    trees.see_elsewhere(connection)
     tables.step_all(connection, only=("leases", "resources", "meters"))
 
     def of_rows(after: int) -> list[tuple[int, str, str]]:

@@ -35,10 +35,12 @@ from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
-from ledger.log import market
+from ledger.log import lane_store, market
 from ledger.log.durable import DurableConnection, given_up_in_time
 from ledger.log.handle import Ledger
-from ledger.log.usage import UsageLog
+from ledger.log.lane_logs import LaneLogs
+from ledger.log.lane_map import LaneMap, ranges
+from ledger.tree import lane_move
 from ledger.tree.checkpoint import Signer, verifier_of
 from projections import runner, tables
 from projections.fleet.fleet import FLEET
@@ -95,7 +97,7 @@ class Service:
             open=True,
         )
         self.geography = geography.of(settings.places_file)
-        self.usage_log = UsageLog(conninfo, now_us=clock.now_us)
+        self.usage_log = LaneLogs(conninfo, now_us=clock.now_us)
         self.node_keys = NodeKeyCache()
         self.ingest = UsageIngest(
             self.usage_log,
@@ -123,7 +125,7 @@ class Service:
         """Find or start the database, bring it to this version and make the projections.
 
         Raises SettingsInvalid: the log was founded in another environment; KeysDiffer: the key
-        files of the data folder are not those of the log.
+        files of the data folder are not those of the log; LanesMisplaced.
         `lost`: key files that the caller is about to replace.
         Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
         """
@@ -136,7 +138,7 @@ class Service:
             if conninfo is None:
                 embedded = stack.enter_context(EmbeddedPostgres(settings.data_dir))
                 conninfo = embedded.uri
-            conninfo = given_up_in_time(conninfo)
+            conninfo = lane_store.carried(settings.lanes, given_up_in_time(conninfo))
             if settings.read_only:
                 options = conninfo_to_dict(conninfo).get("options", "")
                 conninfo = make_conninfo(conninfo, options=f"{options} {READ_ONLY}".lstrip())
@@ -145,6 +147,7 @@ class Service:
                 _require_primary(conninfo)
                 migrate.migrate(conninfo)
                 with _own(conninfo) as connection:
+                    _migrate_lanes(connection, settings.lanes)
                     keys = secret_files.made_folder(settings.data_dir)
                     key_files.open_log(connection, keys, settings.log_origin, lost)
             service = cls(settings, conninfo, clock or WallClock())
@@ -152,6 +155,7 @@ class Service:
             stack.callback(service._close)
             founding.require_environment(service.ledger, settings)
             with service.connect() as connection:
+                lane_store.require_placed(connection)
                 if not settings.read_only:
                     tables.ensure(connection)
                 service.node_keys.refresh(connection)
@@ -321,14 +325,26 @@ class Service:
 
 
 def _require_primary(conninfo: str) -> None:
-    """Raises NotReady on a standby, where the first migration would fail."""
+    """Raises NotReady on a standby, where the first migration would fail; LanesMisplaced."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
+        lane_store.require_market(connection)
         if runner.is_read_only(connection):
             raise NotReady(
                 "this database is a standby or takes read-only transactions alone: nothing can be"
                 " recorded. Give the primary's address, or answer from it with `serve --read-only`"
                 " (TALLYSTICK_READ_ONLY=true)"
             )
+
+
+def _migrate_lanes(connection: Connection, lanes: LaneMap) -> None:
+    """Bring the servers of lanes to this version. One that is away or not what it was stops its
+    lanes only; nothing is changed there.
+    """
+    for address, some in lanes.elsewhere().items():
+        try:
+            lane_move.migrate_server(connection, address, some)
+        except Exception as error:
+            logger.error("usage lanes %s are stopped: %s", ranges(some), error)
 
 
 def _require_ready(conninfo: str) -> None:

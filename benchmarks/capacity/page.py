@@ -115,8 +115,8 @@ over](howto/fail-over.md)) |
 ([0083](decisions/0083-what-an-archive-of-reports-needs.md)) |
 | an audit takes too long | processes or machines for `audit verify` ([verify an \
 epoch](howto/verify-an-epoch.md)) |
-| one PostgreSQL does not store the reports of all lanes in time | nothing yet: lanes on several \
-servers are not built |
+| one PostgreSQL does not store the reports of all lanes in time | another server for some of the \
+[lanes](howto/lanes.md) |
 
 ## What was not measured
 

@@ -100,6 +100,7 @@ def backup(
         return
     settings = in_force(config, data_dir=data_dir)
     with database(settings) as conninfo:
+        taking.require_whole(conninfo)
         if follow:
             note(f"streaming into {archive.wal}; stop it with Ctrl-C")
             with stopping() as stop:

@@ -11,7 +11,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,7 +126,33 @@ def _of_the_database(
     yield _keys(settings, connection)
     yield _clock(connection)
     yield from _timers(connection)
+    if not missing:
+        yield from _lanes(connection)
     yield _views(connection)
+
+
+def _lanes(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+    """Whether lanes on other servers lie where the setting says, and answer."""
+    from ledger.log import lane_store
+    from ledger.log.lane_map import ranges
+
+    try:
+        lane_store.require_placed(connection)
+    except lane_store.LanesMisplaced as error:
+        yield Check("lanes", FAILED, str(error), "see docs/howto/lanes.md")
+        return
+    for address, lanes in lane_store.of(connection).elsewhere().items():
+        name = f"lanes {ranges(lanes)}"
+        try:
+            with lane_store.on(connection, address, lanes) as there:
+                yield Check(name, OK, "their server answers and holds all that was seen of them")
+                yield replace(_durability(there), name=f"durability of {name}")
+        except lane_store.LanesStopped as stopped:
+            todo = "see docs/howto/lanes.md: other lanes go on without it"
+            yield Check(name, FAILED, str(stopped), todo)
+    if leaving := lane_store.leaving(connection):
+        said = f"lanes {ranges(leaving)} were taken out for another server and did not arrive"
+        yield Check("lanes on their way", FAILED, said, "run `tallystick move-lanes` again")
 
 
 def _views(connection: psycopg.Connection[Any]) -> Check:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from ledger.bundle.shape import (
     pretty,
     result_root,
 )
+from ledger.log import lane_store
 from ledger.log.chain import GENESIS_MARKET, genesis_usage
 from ledger.tree import rows, trees
 from ledger.tree.checkpoint import Checkpoint, VerifierKey
@@ -192,7 +193,12 @@ def _market_rows(
 def _usage_rows(conn: Connection, record: LaneRecord) -> Iterator[parquet.Row]:
     log, walk = f"usage/{record.lane}", Walk(genesis_usage(record.lane))
     try:
-        yield from rows.usage(conn, walk, record.lane, record.size)
+        # A transaction within the snapshot's own would hide what the writer of the rows raises.
+        with (
+            lane_store.at(conn, record.lane) as there,
+            nullcontext() if there is conn else there.transaction(),
+        ):
+            yield from rows.usage(there, walk, record.lane, record.size)
     except RowWrong as wrong:
         raise ExportRefused(log, wrong.position, wrong.what) from None
     if walk.position != record.size:

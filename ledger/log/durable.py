@@ -14,6 +14,8 @@ Without a synchronous standby nothing here costs more than one question for each
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -130,6 +132,27 @@ def wait_for_standbys(connection: Connection[Any]) -> None:
     Outside a transaction. Raises NotReplicated when this wait is cancelled, too.
     """
     connection.execute(_WAIT)
+
+
+def wait_for_standbys_until(connection: Connection[Any], seconds: float) -> None:
+    """`wait_for_standbys`, given up after so long: PostgreSQL's own limits end no such wait.
+
+    Raises NotReplicated, with the connection closed.
+    """
+    done = threading.Event()
+
+    def give_up() -> None:
+        if not done.wait(seconds):
+            with suppress(psycopg.Error):
+                connection.cancel_safe(timeout=seconds)
+
+    waiting = threading.Thread(target=give_up, daemon=True)
+    waiting.start()
+    try:
+        wait_for_standbys(connection)
+    finally:
+        done.set()
+        waiting.join()
 
 
 async def wait_for_standbys_async(connection: AsyncConnection[Any]) -> None:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
+from ledger.log.lane_store import LanesStopped
+
 logger = logging.getLogger(__name__)
 
 SQLSTATE = "53100"
@@ -55,8 +57,9 @@ class FullDisk:
 
 
 def _causes(error: BaseException) -> Generator[BaseException, None, None]:
+    """Another server of lanes has a disk of its own, which stops its lanes."""
     seen: BaseException | None = error
-    while seen is not None:
+    while seen is not None and not isinstance(seen, LanesStopped):
         yield seen
         seen = seen.__cause__ or seen.__context__
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -25,10 +25,11 @@ import psycopg
 from psycopg import AsyncConnection, Connection
 
 from domain.metering import report
-from ledger.log import pgbin
+from ledger.log import lane_store, pgbin
 from ledger.log.chain import chain, genesis_usage, stored_body, usage_leaf
 from ledger.log.durable import DurableAsyncConnection, NotReplicated, wait_for_standbys_async
 from ledger.log.full_disk import DISK
+from ledger.log.lane_store import NotAdmitted
 from ledger.log.lanes import lane_of
 
 BATCH_REPORTS_MAX = 512
@@ -37,6 +38,13 @@ QUEUE_REPORTS_MAX = 2_000
 QUEUE_BYTES_MAX = 32 * 1024 * 1024
 RECONNECT_SECONDS_MAX = 5.0
 READ_BATCH_MAX = 2_000
+
+NOT_HERE = "the lane lies on another server now"
+"""`usage_append` passes by a report whose lane has no head here, and refuses when it is the last.
+What it stored beside it is told again as a duplicate."""
+
+Admit = Callable[[AsyncConnection[Any]], Awaitable[frozenset[int]]]
+"""Which lanes a connection may be used for, asked before it is. Raises NotAdmitted."""
 
 _APPEND = b"SELECT * FROM usage_append(%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"
 
@@ -258,8 +266,12 @@ class UsageLog:
         now_us: Callable[[], int] = wall_clock_us,
         queue_reports_max: int = QUEUE_REPORTS_MAX,
         queue_bytes_max: int = QUEUE_BYTES_MAX,
+        admit: Admit | None = None,
     ) -> None:
         self.transactions = 0
+        self._admit = admit
+        self._lanes: frozenset[int] = frozenset()
+        self._asked = 0.0
         self._conninfo = conninfo
         self._now_us = now_us
         self._queue_reports_max = queue_reports_max
@@ -281,11 +293,12 @@ class UsageLog:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def start(self) -> None:
-        """Connect and begin to commit."""
+    async def start(self, *, is_there: bool = True) -> None:
+        """Begin to commit; connect at once, unless the server may be away (`is_there`)."""
         assert self._task is None, "already started"
         self._closing = False
-        self._writer = await self._connect()
+        if is_there:
+            self._writer = await self._connect()
         self._task = asyncio.create_task(self._run(), name="usage log committer")
 
     async def close(self) -> None:
@@ -340,11 +353,8 @@ class UsageLog:
         async with self._reading:
             for _ in range(2):  # the first failure may be a connection that died long ago
                 try:
-                    if self._reader is None or self._reader.closed:
-                        self._reader = await AsyncConnection.connect(
-                            self._conninfo, autocommit=True
-                        )
-                    cursor = await self._reader.execute(_HEAD, (lane_of(node_id), node_id))
+                    reader = await self._open_reader(lane_of(node_id))
+                    cursor = await reader.execute(_HEAD, (lane_of(node_id), node_id))
                     row = await cursor.fetchone()
                 except psycopg.OperationalError:
                     continue
@@ -355,9 +365,8 @@ class UsageLog:
         """Hashes of a node's stored reports, of those numbers that it has. Raises Unavailable."""
         async with self._reading:
             try:
-                if self._reader is None or self._reader.closed:
-                    self._reader = await AsyncConnection.connect(self._conninfo, autocommit=True)
-                cursor = await self._reader.execute(
+                reader = await self._open_reader(lane_of(node_id))
+                cursor = await reader.execute(
                     _BODIES, (lane_of(node_id), node_id, list(seqs)), binary=True
                 )
                 rows = await cursor.fetchall()
@@ -366,9 +375,51 @@ class UsageLog:
         return {seq: report.report_hash(signed_of(body)) for seq, body in rows}
 
     async def _connect(self) -> AsyncConnection[Any]:
+        """Raises NotAdmitted."""
         connection = await DurableAsyncConnection.connect(self._conninfo, autocommit=True)
-        prepare(connection)
+        try:
+            prepare(connection)
+            await self._ask(connection)
+        except BaseException:
+            await connection.close()
+            raise
         return connection
+
+    async def _open_reader(self, lane: int) -> AsyncConnection[Any]:
+        """Raises Unavailable and psycopg.OperationalError."""
+        if self._reader is None or self._reader.closed:
+            reader = await AsyncConnection.connect(self._conninfo, autocommit=True)
+            try:
+                await self._ask(reader)
+            except BaseException as error:
+                await reader.close()
+                if isinstance(error, NotAdmitted):
+                    raise Unavailable(str(error)) from error
+                raise
+            self._reader = reader
+        if self._admit is not None and lane not in self._lanes:
+            raise Unavailable(NOT_HERE)
+        return self._reader
+
+    async def _ask(self, connection: AsyncConnection[Any]) -> None:
+        """Ask which lanes the connection may be used for. Raises NotAdmitted."""
+        if self._admit is not None:
+            asked = time.monotonic()
+            self._lanes = await self._admit(connection)
+            self._asked = asked
+
+    async def _require_held(self, connection: AsyncConnection[Any], items: Sequence[Item]) -> None:
+        """That the server holds the lanes of these: what is known is asked for again now and then,
+        a lane that was not held sooner. Raises NotAdmitted, and RaiseException as `usage_append`
+        does.
+        """
+        lanes = {item.lane for item in items}
+        is_known = lanes <= self._lanes
+        patience = lane_store.KNOWN_SECONDS if is_known else lane_store.AWAY_SECONDS
+        if time.monotonic() >= self._asked + patience:
+            await self._ask(connection)
+        if not lanes <= self._lanes:
+            raise psycopg.errors.RaiseException(NOT_HERE)
 
     async def _run(self) -> None:
         while self._queue or not self._closing:
@@ -425,6 +476,9 @@ class UsageLog:
             except Unavailable as error:
                 group.fail(error)
                 return
+            except psycopg.errors.RaiseException:
+                group.fail(Unavailable(NOT_HERE))
+                return
             except psycopg.Error as error:
                 full = DISK.notice(error)  # the node keeps the report, and sends it again
                 group.fail(Unavailable(str(error)) if full else AppendFailed(str(error)))
@@ -444,13 +498,21 @@ class UsageLog:
                 if self._writer is None:
                     self._writer = await self._connect()
                 return await self._append_once(self._writer, items)
+            except NotAdmitted as error:
+                if self._writer is not None:
+                    await self._writer.close()
+                self._writer = None
+                raise Unavailable(str(error)) from error
             except NotReplicated as error:
                 # Sent again at once it would wait for the same standby; the node comes back later.
                 self._writer = None
                 raise Unavailable(str(error)) from error
-            except psycopg.OperationalError as error:
+            except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
                 if self._writer is not None and not self._writer.closed:
-                    raise
+                    if self._admit is None:
+                        raise
+                    # Of another server nothing else is to be learnt: its lanes wait, no other does.
+                    raise Unavailable(str(error)) from error
                 self._writer = None
                 if time.monotonic() > give_up:
                     raise Unavailable(str(error)) from error
@@ -460,10 +522,15 @@ class UsageLog:
     async def _append_once(
         self, connection: AsyncConnection[Any], items: list[Item]
     ) -> list[Receipt]:
+        if self._admit is not None:
+            await self._require_held(connection, items)
         places = _places(items)
         arguments = _arguments([items[place] for place in places], self._now_us())
         cursor = await connection.execute(_APPEND, arguments, prepare=True, binary=True)
-        receipts = _receipts(places, await cursor.fetchall())
+        rows = await cursor.fetchall()
+        if len(rows) < len(places):
+            raise psycopg.errors.RaiseException(NOT_HERE)
+        receipts = _receipts(places, rows)
         if any(receipt.status is not Status.STORED for receipt in receipts):
             # Found, not written now: of a row that no standby has yet nothing may be said.
             await wait_for_standbys_async(connection)
@@ -496,7 +563,9 @@ _AUDIT = (
 
 def head_of(connection: Connection[Any], node_id: str) -> tuple[int, bytes | None]:
     """Last stored sequence number of a node and its hash; (0, None) before the first."""
-    row = connection.execute(_HEAD, (lane_of(node_id), node_id)).fetchone()
+    lane = lane_of(node_id)
+    with lane_store.at(connection, lane) as there:
+        row = there.execute(_HEAD, (lane, node_id)).fetchone()
     return (0, None) if row is None else (row[0], bytes(row[1]))
 
 
@@ -513,9 +582,9 @@ def reports_of_node(
 
     A node's order by sequence number is its order by position.
     """
-    rows = connection.execute(
-        _OF_NODE, (lane_of(node_id), node_id, after_seq, limit), binary=True
-    ).fetchall()
+    lane = lane_of(node_id)
+    with lane_store.at(connection, lane) as there:
+        rows = there.execute(_OF_NODE, (lane, node_id, after_seq, limit), binary=True).fetchall()
     return [StoredReport(*row) for row in rows]
 
 
@@ -523,9 +592,9 @@ def flagged_of_node(
     connection: Connection[Any], node_id: str, after_position: int = 0, limit: int = 100
 ) -> list[tuple[StoredReport, report.ReportInvalid]]:
     """A node's flagged reports, each with the rule it breaks: why it earned nothing."""
-    rows = connection.execute(
-        _FLAGGED, (lane_of(node_id), node_id, after_position, limit), binary=True
-    ).fetchall()
+    lane, asked = lane_of(node_id), (node_id, after_position, limit)
+    with lane_store.at(connection, lane) as there:
+        rows = there.execute(_FLAGGED, (lane, *asked), binary=True).fetchall()
     return [(stored, _broken_rule(stored)) for stored in map(StoredReport._make, rows)]
 
 
@@ -547,10 +616,11 @@ def verify(connection: Connection[Any], lanes: Iterable[int]) -> int:
     Raises ChainBroken naming lane and first bad position.
     """
     heads = {head.lane: head for head in lane_heads(connection)}
-    return sum(_verify_lane(connection, heads[lane]) for lane in lanes)
+    return sum(verify_lane(connection, heads[lane]) for lane in lanes)
 
 
-def _verify_lane(connection: Connection[Any], head: LaneHead) -> int:
+def verify_lane(connection: Connection[Any], head: LaneHead) -> int:
+    """Recompute one lane up to a head; the number of reports read. Raises ChainBroken."""
     at, hash_ = 0, genesis_usage(head.lane)
     with connection.transaction(), connection.cursor(f"verify_{head.lane}", binary=True) as cursor:
         cursor.itersize = READ_BATCH_MAX

@@ -6,6 +6,7 @@ __all__ = (
     "checkpoint",
     "cut",
     "kept",
+    "lane_move",
     "log_keys",
     "merkle",
     "proof",

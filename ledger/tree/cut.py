@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     import psycopg
 
 _RECORDS = """
-    SELECT t.log, t.size, e.chain, t.root FROM tree_head t
+    SELECT t.log, t.size, coalesce(s.hash, e.chain), t.root FROM tree_head t
     LEFT JOIN usage_event e ON e.lane = t.log AND e.position = t.size
+    LEFT JOIN usage_elsewhere s ON s.lane = t.log AND s.pos = t.size AND s.pos > 0
     WHERE t.log < %s ORDER BY t.log
 """
 
@@ -68,7 +69,9 @@ class Pin:
 
 
 def pin(conn: psycopg.Connection[Any]) -> Pin:
-    """The 64 lanes as far as their trees have been built, read in one snapshot."""
+    """The 64 lanes as far as their trees have been built, and seen where they lie elsewhere, read
+    in one snapshot.
+    """
     rows = conn.execute(_RECORDS, (LANES,), prepare=False).fetchall()
     return Pin(tuple(_record(lane, size, chain, root) for lane, size, chain, root in rows))
 

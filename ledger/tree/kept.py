@@ -128,10 +128,14 @@ class Lane:
         self._flags: list[str] = []
 
     def take(self, position: int, node_id: str, number: int, body: bytes, flags: int) -> None:
-        self._last[node_id] = number, body
+        self.take_last(node_id, number, body)
         fault = report_form.flag_fault(flags, report_form.read_if_valid(_signed(body)))
         if fault is not None and len(self._flags) <= NOTES_MAX:
             self._flags.append(f"position {position} {fault}")
+
+    def take_last(self, node_id: str, number: int, body: bytes) -> None:
+        """A row whose flag is not judged."""
+        self._last[node_id] = number, body
 
     def nodes(self) -> dict[str, tuple[int, bytes]]:
         """By node: the number of its last report, and the hash that the next one follows."""

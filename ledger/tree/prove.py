@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from domain.metering.report import LANES
+from ledger.log import lane_store
 from ledger.tree import merkle, trees
 from ledger.tree.cut import LaneRecord, lanes_tree
 from ledger.tree.proof import (
@@ -122,10 +123,12 @@ def _entry(conn: Connection, position: int) -> MarketEntry:
 
 
 def _report(conn: Connection, lane: int, position: int) -> UsageEntry:
-    row = conn.execute(
-        "SELECT node_id, node_seq, name, body FROM usage_event WHERE lane = %s AND position = %s",
-        (lane, position),
-    ).fetchone()
+    with lane_store.at(conn, lane) as there:
+        row = there.execute(
+            "SELECT node_id, node_seq, name, body FROM usage_event"
+            " WHERE lane = %s AND position = %s",
+            (lane, position),
+        ).fetchone()
     if row is None:
         raise NotCovered(f"there is no report at lane {lane} position {position}")
     return UsageEntry(lane, position, row[0], row[1], row[2], bytes(row[3]))

@@ -9,19 +9,27 @@ committed state. Whether the leaves themselves are right is for `ledger/bundle/v
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import Any
+from contextlib import nullcontext
+from dataclasses import astuple, dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import psycopg
 
 from domain.authority.log_key import LOG_KEYS
 from domain.metering.report import LANES
 from domain.nesting import read_json
-from ledger.log.durable import wait_for_standbys
+from ledger.log import lane_store
+from ledger.log.chain import genesis_usage
+from ledger.log.durable import wait_for_standbys, wait_for_standbys_until
+from ledger.log.lane_map import ranges
 from ledger.tree import merkle
 from ledger.tree.checkpoint import Signer, VerifierKey
 from ledger.tree.log_keys import Rotation
+
+logger = logging.getLogger(__name__)
 
 MARKET = LANES
 """The number of the market log beside the usage lanes 0 to 63."""
@@ -91,24 +99,199 @@ def follow(conn: Connection, leaves_max: int = LEAVES_MAX) -> int:
     with conn.transaction():
         # The logs are durable before their leaves are seen here, and the tree follows from them.
         conn.execute("SET LOCAL synchronous_commit = off")
-        logs = [log for (log,) in conn.execute(_BEHIND, (MARKET,))]
-        if not logs:
-            return 0
-        sizes = dict(conn.execute(_LOCK, (logs,)).fetchall())
-        leaves = _new_leaves(conn, sizes, leaves_max)
-        trees = _trees(conn, {log: sizes[log] for log in leaves})
-        for log, tree in trees.items():
-            tree.extend(leaves[log])
-        _keep(conn, trees)
+        return _step(conn, [log for (log,) in conn.execute(_BEHIND, (MARKET,))], leaves_max)
+
+
+def follow_lane(conn: Connection, lane: int) -> None:
+    """Bring the tree of a lane to its end, within a transaction that holds the lane's head."""
+    while _step(conn, [lane], LEAVES_MAX):
+        pass
+
+
+def _step(conn: Connection, logs: list[int], leaves_max: int) -> int:
+    if not logs:
+        return 0
+    sizes = dict(conn.execute(_LOCK, (logs,)).fetchall())
+    leaves = _new_leaves(conn, sizes, leaves_max)
+    trees = _trees(conn, {log: sizes[log] for log in leaves})
+    for log, tree in trees.items():
+        tree.extend(leaves[log])
+    _keep(conn, trees)
     return sum(map(len, leaves.values())) // merkle.HASH
 
 
 def follow_all(conn: Connection) -> int:
-    """Follow until the trees have reached the logs; how many leaves were appended."""
+    """Follow until the trees have reached the logs; how many leaves were appended.
+
+    Trees of lanes on other servers are followed there, and their heads seen here.
+    """
     total = 0
     while appended := follow(conn):
         total += appended
-    return total
+    return total + see_elsewhere(conn).grown
+
+
+def follow_to_now(conn: Connection, leaves_max: int = LEAVES_MAX) -> int:
+    """Follow as far as the logs were when this began: it ends although they grow all the time."""
+    total = 0
+    while True:
+        appended = follow(conn, leaves_max)
+        total += appended
+        if appended < leaves_max:
+            return total
+
+
+# --- lanes on other servers ------------------------------------------------------------------
+
+LEAVES_THERE_MAX = 8_192
+"""In one step at another server, whose answer is waited for only so long."""
+
+_SEEN = "SELECT lane, server, pos, hash FROM usage_elsewhere WHERE lane = ANY(%s)"
+_LOCK_SEEN = "SELECT FROM usage_elsewhere WHERE lane = ANY(%s) ORDER BY lane FOR UPDATE"
+# Of a lane that does not hold what was seen of it before nothing is taken over.
+_THERE = """
+    SELECT h.lane, v.server, t.size, e.chain, coalesce(e.recorded_us, 0), t.root
+    FROM unnest(%s::int2[], %s::uuid[], %s::int8[], %s::bytea[]) s(lane, server, pos, hash)
+    JOIN usage_server v ON v.server = s.server
+    JOIN usage_head h ON h.lane = s.lane JOIN tree_head t ON t.log = s.lane AND t.size >= s.pos
+    LEFT JOIN usage_event e ON e.lane = s.lane AND e.position = t.size
+    WHERE s.pos = 0 OR s.hash = (
+        SELECT b.chain FROM usage_event b WHERE b.lane = s.lane AND b.position = s.pos)
+"""
+_IS_TOLD = """
+    SELECT count(*) FROM unnest(%s::int2[], %s::int8[]) n(lane, pos)
+    JOIN usage_elsewhere s ON s.lane = n.lane AND s.pos = n.pos AND NOT s.is_stopped
+"""
+_TAKE_OVER = """
+    UPDATE usage_elsewhere s SET pos = n.pos, hash = n.hash, recorded_us = n.at_us,
+        is_stopped = false
+    FROM unnest(%s::int2[], %s::uuid[], %s::int8[], %s::bytea[], %s::int8[])
+        n(lane, server, pos, hash, at_us)
+    WHERE s.lane = n.lane AND s.server = n.server AND n.pos >= s.pos
+        AND (n.pos > s.pos OR s.is_stopped)
+    RETURNING s.lane
+"""
+_STOP = """
+    UPDATE usage_elsewhere SET is_stopped = true WHERE lane = ANY(%s) AND NOT is_stopped
+"""
+_STOPPED = "SELECT lane FROM usage_elsewhere WHERE is_stopped ORDER BY lane"
+
+
+class Look(NamedTuple):
+    """What one look at the other servers found: how many leaves their trees grew by, and the lanes
+    elsewhere that could not be seen.
+    """
+
+    grown: int
+    unseen: tuple[int, ...]
+
+
+class _Far(NamedTuple):
+    """A lane at its own server, as far as its tree."""
+
+    lane: int
+    server: UUID
+    size: int
+    chain: bytes
+    recorded_us: int
+    root: bytes
+
+
+def see_elsewhere(conn: Connection) -> Look:
+    """Follow the trees of lanes on other servers and remember here how far they go: heads and trees
+    at one size. A job does so before it decides by how far lanes go.
+
+    Lanes that cannot be seen, or have lost what was seen of them, are stopped. Where nothing can be
+    recorded, no look is taken: what was seen before is told.
+    """
+    unseen = set(lane_store.lanes_elsewhere(conn))
+    if not unseen or _is_read_only(conn):
+        return Look(0, stopped_lanes(conn) if unseen else ())
+    total, stopped = 0, set[int]()
+    for address, lanes in lane_store.of(conn).elsewhere().items():
+        grown, found, lost = _look(conn, address, lanes)
+        total += grown
+        unseen -= _take_over(conn, found)
+        stopped |= lost
+    conn.execute(_STOP, (sorted(stopped & unseen),))
+    return Look(total, tuple(sorted(unseen)))
+
+
+def _look(
+    conn: Connection, address: str, lanes: tuple[int, ...]
+) -> tuple[int, list[_Far], set[int]]:
+    """Ask one server, with nothing locked here: how many leaves its trees grew by, the lanes that
+    it holds as the market remembers them, and those that it should hold and does not.
+
+    Whatever goes wrong there stops its lanes, and nothing else.
+    """
+    told = conn.execute(_SEEN, (list(lanes),)).fetchall()
+    try:
+        with lane_store.on(conn, address, lanes, some=True) as there:
+            server, _ = lane_store.identity(there)
+            grown = follow_to_now(there, LEAVES_THERE_MAX)
+            columns = [list(column) for column in zip(*told, strict=True)]
+            rows = there.execute(_THERE, columns).fetchall() if told else []
+            if any(size > pos for (_, _, size, *_), pos in _paired(rows, told)):
+                # What a failover may take back has not been seen.
+                wait_for_standbys_until(there, lane_store.ANSWER_MILLISECONDS_MAX / 1_000)
+    except Exception as error:
+        logger.warning("usage lanes %s cannot be seen: %s", ranges(lanes), error)
+        return 0, [], set(lanes)
+    found = [
+        _Far(
+            lane, at, size, genesis_usage(lane) if chain is None else bytes(chain), us, bytes(root)
+        )
+        for lane, at, size, chain, us, root in rows
+    ]
+    holders = {lane: holder for lane, holder, *_ in told}
+    its_own = {lane for lane, holder in holders.items() if holder == server}
+    if others := [lane for lane in lanes if holders.get(lane, conn) not in (server, None)]:
+        logger.warning(
+            "the market's database names another holder of usage lanes %s than the setting: start"
+            " this process again with the map that `tallystick move-lanes` said",
+            ranges(others),
+        )
+    return grown, found, its_own - {far.lane for far in found}
+
+
+def _paired(
+    rows: list[tuple[Any, ...]], told: list[tuple[Any, ...]]
+) -> list[tuple[tuple[Any, ...], int]]:
+    """Each row with how far its lane had been seen."""
+    seen = {lane: pos for lane, _, pos, _ in told}
+    return [(row, seen[row[0]]) for row in rows]
+
+
+def _take_over(conn: Connection, found: list[_Far]) -> set[int]:
+    """Remember what was seen, unless another look has seen more; the lanes that are seen now."""
+    if not found:
+        return set()
+    lanes, servers, sizes, hashes, times, _ = map(list, zip(*found, strict=True))
+    if conn.execute(_IS_TOLD, (lanes, sizes)).fetchone() == (len(lanes),):
+        return set(lanes)
+    with conn.transaction():
+        conn.execute(_LOCK_SEEN, (lanes,))
+        taken = conn.execute(_TAKE_OVER, (lanes, servers, sizes, hashes, times)).fetchall()
+        grown = {lane for (lane,) in taken}
+        kept = [TreeHead(far.lane, far.size, far.root) for far in found if far.lane in grown]
+        if kept:
+            keep_heads(conn, kept)
+    return set(lanes) - set(stopped_lanes(conn))
+
+
+def _is_read_only(conn: Connection) -> bool:
+    """The server tells its sessions by itself, so this asks nothing."""
+    status = conn.info.parameter_status
+    return "on" in (status("in_hot_standby"), status("default_transaction_read_only"))
+
+
+def stopped_lanes(conn: Connection) -> tuple[int, ...]:
+    """The lanes on other servers that could not be seen at the last look."""
+    return tuple(lane for (lane,) in conn.execute(_STOPPED))
+
+
+# --- trees -----------------------------------------------------------------------------------
 
 
 def head(conn: Connection, log: int = MARKET) -> TreeHead:
@@ -125,11 +308,12 @@ def tree(conn: Connection, log: int = MARKET, size: int | None = None) -> merkle
     """
 
     def fetch(level: int, index: int) -> bytes:
-        row = conn.execute(
-            "SELECT hashes FROM tree_tile WHERE log = %s AND level = %s AND index = %s",
-            (log, level, index),
-            prepare=False,
-        ).fetchone()
+        with nullcontext(conn) if log == MARKET else lane_store.at(conn, log) as there:
+            row = there.execute(
+                "SELECT hashes FROM tree_tile WHERE log = %s AND level = %s AND index = %s",
+                (log, level, index),
+                prepare=False,
+            ).fetchone()
         assert row is not None, (log, level, index)
         return bytes(row[0])
 
@@ -238,11 +422,22 @@ def _right_edge(size: int) -> list[TileKey]:
 
 
 def _keep(conn: Connection, trees: dict[int, merkle.Tiles]) -> None:
+    if keep_tiles(conn, trees):
+        keep_heads(conn, [TreeHead(log, tree.size, tree.root()) for log, tree in trees.items()])
+
+
+def keep_tiles(conn: Connection, trees: dict[int, merkle.Tiles]) -> bool:
+    """Write the tiles that changed; whether there are any."""
     tiles = [
         (log, *key, hashes) for log, tree in trees.items() for key, hashes in tree.changed.items()
     ]
-    if not tiles:
-        return
-    heads = [(log, tree.size, tree.root()) for log, tree in trees.items()]
-    conn.execute(_KEEP_TILES, [list(column) for column in zip(*tiles, strict=True)], binary=True)
-    conn.execute(_KEEP_HEADS, [list(column) for column in zip(*heads, strict=True)], binary=True)
+    if tiles:
+        columns = [list(column) for column in zip(*tiles, strict=True)]
+        conn.execute(_KEEP_TILES, columns, binary=True)
+    return bool(tiles)
+
+
+def keep_heads(conn: Connection, heads: list[TreeHead]) -> None:
+    """Write how far trees have reached."""
+    columns = [list(column) for column in zip(*map(astuple, heads), strict=True)]
+    conn.execute(_KEEP_HEADS, columns, binary=True)

@@ -19,7 +19,8 @@ import psycopg
 
 from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
-from ledger.log import usage_reads
+from ledger.log import lane_store, usage_reads
+from ledger.log.lane_store import LanesStopped
 from projections.epochs import counted, signed
 from projections.epochs.epochs import BURNT_OF_EPOCH, read_bought_tokens
 from projections.epochs.streams import Known, Row, Source, sliced
@@ -272,8 +273,13 @@ _CLOSED = """SELECT 1 FROM proj_epochs.cut WHERE epoch = %(epoch)s"""
 
 
 def _require_read(connection: Connection, epoch: int, cut_position: int) -> None:
+    """Raises LanesStopped: the server of lanes that the cut holds does not answer."""
     asked = {"epoch": epoch, "cut": cut_position}
     unread = connection.execute(_UNREAD.encode(), asked).fetchall()
+    logs = {source for (source,) in unread}
+    stopped = [lane for lane in lane_store.lanes_elsewhere(connection) if f"usage/{lane}" in logs]
+    if stopped:
+        raise LanesStopped(stopped)
     assert not unread, (epoch, unread)
     assert connection.execute(_CLOSED.encode(), asked).fetchone(), f"epoch {epoch} is not closed"
 

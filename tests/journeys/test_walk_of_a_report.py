@@ -57,6 +57,12 @@ PASSED_ALIKE = {
         "ledger/books/entry.py",
         "ledger/books/postings.py",
     ),
+    "every lane: the server that holds it, and how far it was seen": (
+        "ledger/log/lane_map.py",
+        "ledger/log/lane_store.py",
+        "ledger/log/lane_logs.py",
+        "ledger/tree/trees.py",
+    ),
     "every view: followed and read": (
         "projections/runner.py",
         "projections/tables.py",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from api.epochs import closing
@@ -19,15 +20,22 @@ from domain.epochs.epoch import stream_of
 from domain.epochs.reward_terms import NO_TERMS
 from domain.fleet.maintenance import ScheduleMaintenance
 from domain.metering.reasons import MeteringReason
+from domain.metering.report import lane_of
 from domain.prices.oracle import LIMITS
 from domain.prices.price_feed import FEED, MOVED, SPACING_US, TakePriceSnapshot, reading_of
 from domain.refusal import Refused
+from ledger.log import lane_store
 from ledger.log.handle import Ledger
+from ledger.log.lane_map import HERE, MARKET
+from ledger.tree import lane_move
+from tests.conftest import Databases
 from tests.projections.reports import append, make_report
 from tests.scenes import chain as chain_scene
 from tests.scenes.chain import NODE, START_US, Scene
 
 END_US = START_US + DAY_US
+NOWHERE = "postgresql://postgres@127.0.0.1:1/lanes"
+"""No server answers there."""
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +61,31 @@ def missing(scene: Scene, at_us: int, epoch: int = 1) -> tuple[str, ...]:
 def reports(scene: Scene, seq: int, start_us: int, recorded_us: int, **more: Any) -> None:
     signed = make_report(NODE, seq, rows=2, start_us=start_us, lease=None)
     append(scene.connection, NODE, seq, signed, recorded_us=recorded_us, **more)
+
+
+def test_lanes_whose_server_cannot_be_read_are_waited_for_however_late_it_is(
+    scene: Scene, database: str, postgres: Databases
+) -> None:
+    scene.found()
+    other = postgres.create_database("lanes_of_the_gate")
+    lane = lane_of(NODE)
+    lane_move.move(database, MARKET, other, [lane])
+    late_us = END_US + 30 * DAY_US
+    opened = epoch_state(scene.ledger, 1).opened
+    assert opened is not None
+    told = [f"usage lanes {lane}: their server cannot be read"]
+    for where, found in ((NOWHERE, told), (None, told), (other, [])):
+        lanes = HERE if where is None else HERE.moved([lane], where)
+        address = lane_store.carried(lanes, database)
+        with psycopg.connect(address, autocommit=True) as connection:
+            waits = missing_for(scene.ledger, connection, opened, late_us)
+            assert [one for one in waits if one.startswith("usage")] == found
+            if found:
+                with pytest.raises(Refused) as refused:
+                    close_epoch(scene.ledger, connection, 1, late_us, "job")
+                assert refused.value.reason is MeteringReason.CUT_INCOMPLETE
+    lane_store._IDLE.forget(other)
+    postgres.drop_database("lanes_of_the_gate")
 
 
 def test_a_node_that_still_reports_is_waited_for_until_its_reports_reach_the_end(

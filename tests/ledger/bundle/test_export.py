@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from contextlib import closing
+from errno import ENOSPC
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nacl.signing import SigningKey
@@ -95,6 +97,25 @@ def test_the_bytes_of_both_logs_come_back_as_stored(
     ).fetchall()
     (file,) = (tmp_path / "out/log").glob("market-*")
     assert list(parquet.read_log(file, parquet.MARKET)) == facts
+
+
+def test_what_stops_the_writing_of_a_lane_is_told(
+    scene: Scene, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = scene.join(1)
+    scene.send(node.report(), node.report())
+    scene.pin()
+    scene.sign(tmp_path)
+    write = parquet.write_log
+
+    def full(root: Path, prefix: str, form: Any, found: Any) -> Any:
+        if "usage" in prefix and next(found, None):
+            raise OSError(ENOSPC, "no space left on device")
+        return write(root, prefix, form, found)
+
+    monkeypatch.setattr(parquet, "write_log", full)
+    with pytest.raises(OSError, match="no space left"):
+        export_bundle(database, tmp_path / "out", KEY, "0.1.0")
 
 
 def test_long_logs_become_several_files(

@@ -261,6 +261,8 @@ def test_moments_of_many_lanes_are_looked_up_with_a_question_a_step(
     reader.head(lanes[0])
 
     class Counted:
+        info = connection.info
+
         def execute(self, *told: Any) -> Any:
             nonlocal asked
             asked += 1
