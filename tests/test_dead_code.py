@@ -52,12 +52,15 @@ CHOSEN = {
     "cli.serve.application": "named to uvicorn as text",
     "contracts.payout_tree.conform": "the conformance runner loads it by name",
     "ledger.log.chain.conform": "the conformance runner loads it by name",
+    "domain.epochs.clients.clients_file": "of a settlement as a whole; tests hold lanes to it",
     "domain.lease.close_codes.PARTIES": "every party; a test holds the table of codes to it",
     "domain.leasing.demands.ELSEWHERE": "says where the other demands are; a test holds it whole",
     "domain.leasing.due.due_us": "the formula that views say in SQL; a test compares them",
     "domain.prices.tariff.PRESETS": "published regimes, each of which can be replayed",
     "domain.trust.reputation_terms.check_terms": "for terms that governance changes, to come",
+    "projections.epochs.counted.read_tokens": "of all nodes at once; tests read what counts",
     "projections.epochs.epochs.read_burns": "for the recount of burns, to come",
+    "projections.trust.scores.read_standings": "reads and judges in one; tests compare scores",
 }
 """Public names that no code of the product reads; each is kept for its reason."""
 
