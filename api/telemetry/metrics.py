@@ -104,7 +104,8 @@ def forget_the_dead(folder: Path) -> None:
 class Commits(Protocol):
     """What the usage log counts by itself."""
 
-    transactions: int
+    @property
+    def transactions(self) -> int: ...
 
     @property
     def waiting(self) -> int: ...

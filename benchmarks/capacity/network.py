@@ -37,7 +37,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,7 +55,7 @@ from domain.epochs.lanes import settle_lanes
 from domain.epochs.policy import PolicyPublished, first_policy
 from domain.epochs.reward_changes import RewardChanges
 from domain.epochs.reward_terms import REWARD_TERMS, Rated
-from domain.epochs.settlement import Attested, CutHead, NodeCut, Outcome, Settlement, Use
+from domain.epochs.settlement import Attested, CutHead, NodeCut, Outcome, Use
 from domain.money import token
 from ledger.fan_out.choice import opened
 from ledger.fan_out.executor import Executor
@@ -255,13 +255,13 @@ class Live:
             apply=self.executor.map,
             store=Folder(store),
         )
+        file = b"".join(found.file())
         shutil.rmtree(store)
-        (self.folder / f"{epoch}.json").write_bytes(found.file)
+        (self.folder / f"{epoch}.json").write_bytes(file)
         settled = self.waiting[epoch] = found.outcome
         self.unissued -= settled.emission - settled.returned_emission
         self.recyclable -= settled.release - settled.returned_release
-        told = cast(Settlement, settled)  # all that the fact tells is of the whole
-        self.sealed = sealed_fact(told, epoch, sha256(found.file).hexdigest())
+        self.sealed = sealed_fact(settled, epoch, sha256(file).hexdigest())
         self.stages.ended("cut to epoch file")
 
     def _adjusted(self, epoch: int) -> dict[str, int]:
