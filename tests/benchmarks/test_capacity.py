@@ -16,6 +16,7 @@ def test_the_page_is_that_of_the_results() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == page.page(*found), "the page's own module"
 
 
+@pytest.mark.slow("::test_the_page_is_that_of_the_results")
 @pytest.mark.timeout(120)
 def test_costs_are_measured(shared: Shared) -> None:
     told = costs.run(Size.TINY, shared)

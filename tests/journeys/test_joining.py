@@ -147,6 +147,7 @@ def test_a_machine_joins_is_compared_confirmed_admitted_and_reports(
     assert again.returncode == 1, "a folder holds one node"
 
 
+@pytest.mark.slow("::test_a_machine_joins_is_compared_confirmed_admitted_and_reports")
 def test_a_node_changes_its_key_and_goes_on_in_the_same_chain(
     server: Server, tmp_path: Path
 ) -> None:

@@ -35,7 +35,7 @@ SAMPLES = [Sample(n * 100_000, "GPU-0", 300_000, 60) for n in range(101)]
 
 @pytest.mark.slow(
     "tests/node_reporter/programs/test_program.py"
-    "::test_faults_of_a_running_machine_end_in_the_right_buckets",
+    "::test_a_driver_that_goes_away_ends_the_process_with_75_and_nothing_lost",
     "::test_a_meter_that_is_wrong_is_told",
 )
 def test_the_whole_run_agrees_with_a_load_that_is_known(

@@ -166,6 +166,7 @@ def _ask(conninfo: str, query: str) -> int:
         return int(row[0])
 
 
+@pytest.mark.slow("::test_a_lost_disk_comes_back_with_every_fact_that_was_answered")
 def test_the_second_backup_holds_only_what_changed_and_others_can_read_neither(kept: Kept) -> None:
     assert kept.full["kind"] == "full"
     assert (kept.incremental["kind"], kept.incremental["needs"]) == (

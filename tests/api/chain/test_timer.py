@@ -508,6 +508,7 @@ def test_something_final_that_disappears_stops_the_jobs(scene: Scene) -> None:
 # --- the scripts -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow("::test_from_a_burn_to_a_confirmed_claim")
 def test_an_operator_publishes_with_the_scripts_alone(scene: Scene) -> None:
     scene.link()
     work(scene)

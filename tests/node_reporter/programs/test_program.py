@@ -152,6 +152,10 @@ def test_simulated_gpus_report_at_once_and_stop_cleanly(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow(
+    "::test_simulated_gpus_report_at_once_and_stop_cleanly",
+    "::test_a_driver_that_goes_away_ends_the_process_with_75_and_nothing_lost",
+)
 def test_faults_of_a_running_machine_end_in_the_right_buckets(
     machine: Machines, tmp_path: Path
 ) -> None:
