@@ -253,6 +253,7 @@ def test_ctrl_c_stops_the_program_and_releases_the_lease(pool: Pool, tmp_path: P
     _until(lambda: not pool.executor.jobs, "nothing of it runs")
 
 
+@pytest.mark.slow("::test_ctrl_c_stops_the_program_and_releases_the_lease")
 def test_under_nohup_or_in_the_background_the_program_outlives_the_terminal(
     pool: Pool, tmp_path: Path
 ) -> None:

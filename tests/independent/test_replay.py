@@ -245,6 +245,10 @@ socket.getaddrinfo = refuse
 NO_DRIVER_IS_THERE = "if python3 -c 'import psycopg' 2>/dev/null; then exit 9; fi\n"
 
 
+@pytest.mark.guides(
+    "::test_sql_over_the_files_of_a_bundle_comes_to_the_same_epochs_and_roots",
+    "::test_a_flipped_byte_anywhere_in_a_bundle_is_seen",
+)
 def test_the_page_for_strangers_does_what_it_says_without_network_and_driver(
     original: Path, tmp_path: Path
 ) -> None:

@@ -469,6 +469,7 @@ def test_an_endpoint_is_told_with_credentials_that_only_the_renter_opens(world: 
     assert token not in json.dumps(ready)
 
 
+@pytest.mark.slow("::test_an_endpoint_is_told_with_credentials_that_only_the_renter_opens")
 def test_a_rest_service_is_ready_when_it_answers_and_its_health_is_told(world: Make) -> None:
     """A real server in the sandbox: it answers late, is asked over HTTP, and stops answering."""
     allowed = Allowed(
