@@ -135,10 +135,14 @@ STEPS = (
     "_name",
     "_finished",
 )
+OTHERS = pytest.mark.slow("::test_a_move_that_was_killed_loses_nothing_whatever_is_done_then")
+KILLED_AT = [
+    pytest.param(step, marks=() if step in ("_take_out", "_name") else OTHERS) for step in STEPS
+]
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", KILLED_AT)
 @pytest.mark.parametrize("goes_on", [True, False], ids=["goes on", "is given up"])
 def test_a_move_that_was_killed_loses_nothing_whatever_is_done_then(
     two: Two, monkeypatch: pytest.MonkeyPatch, step: str, is_after: bool, goes_on: bool
