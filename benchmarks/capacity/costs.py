@@ -10,12 +10,9 @@ process of PostgreSQL. Gas is exact: an embedded chain with the contracts of a m
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,11 +20,11 @@ from typing import Any, NamedTuple
 import psycopg
 
 from benchmarks import cpu
+from benchmarks.capacity import keep
 from benchmarks.history.market import Daily
 from benchmarks.history.slopes import Store, append_one
 from benchmarks.log import append
 from benchmarks.log.reports import bench_node, reports
-from benchmarks.machine import machine
 from benchmarks.size import Size, size_asked
 from benchmarks.workplace import Server, workplace
 from ledger import migrate
@@ -197,23 +194,7 @@ def _gas() -> dict[str, int]:
 
 def main() -> None:
     """Measure, print, and in full size keep."""
-    size = size_asked(__doc__)
-    told = {
-        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip(),
-        "size": size.value,
-        "machine": machine(),
-        **run(size),
-    }
-    text = json.dumps(told, indent=1, sort_keys=True) + "\n"
-    print(text)
-    if size is Size.FULL:
-        from benchmarks.capacity import page
-
-        RESULTS.write_text(text, encoding="utf-8")
-        page.write()
+    keep.measured(run, size_asked(__doc__), RESULTS)
 
 
 if __name__ == "__main__":

@@ -21,19 +21,15 @@ Not in it: reports, views, facts and their books. What these cost is measured on
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import resource
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -42,10 +38,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from api.process.collecting import collecting_later
+from benchmarks.capacity import keep
 from benchmarks.capacity.network_check import Told, wallet_of, wrong_in
 from benchmarks.epochs.lane_totals import Column
 from benchmarks.epochs.settle import mixed
-from benchmarks.machine import machine
 from benchmarks.size import Size, size_asked
 from contracts.payout_tree import payout_tree
 from domain.chain.leaves import LeafBook
@@ -371,23 +367,7 @@ def _timed_check(folder: Path) -> tuple[list[str], float]:
 
 def main() -> None:
     """Measure, print, and in full size keep."""
-    size = size_asked(__doc__)
-    told = {
-        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip(),
-        "size": size.value,
-        "machine": machine(),
-        **run(size),
-    }
-    text = json.dumps(told, indent=1, sort_keys=True) + "\n"
-    sys.stdout.write(text)
-    if size is Size.FULL:
-        from benchmarks.capacity import page
-
-        RESULTS.write_text(text, encoding="utf-8")
-        page.write()
+    keep.measured(run, size_asked(__doc__), RESULTS)
 
 
 if __name__ == "__main__":
