@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 from typing import Final, TypeVar
@@ -23,14 +24,14 @@ from typing import Final, TypeVar
 import psycopg
 
 from ledger.log import usage_reads
-from projections import runner, tables
-from projections.runner import Connection, Projection, Rule, own
+from projections import gathered, runner, tables
+from projections.decoded import Decoded
+from projections.runner import Connection, Projection
 from projections.tables import PROJECTIONS, Rebuilt
 
 T = TypeVar("T")
 FACTS_MAX: Final = runner.REBUILD_FACTS_MAX
 REPORTS_APART: Final = 50_000
-_ALWAYS = "position, stream_version, topic, recorded_us"
 
 
 def compare(
@@ -56,6 +57,7 @@ def compare(
         stack.callback(_forget, owner, projections)
         for each in projections:
             tables.create(owner, each, schema=_beside(each), is_kept=False)
+            gathered.drop_keys(owner, each, _beside(each))
         team = _Team(stack, conninfo, workers)
         _all_facts(team, build, _head(owner), facts_max)
         # A process that folds reports takes a second to start.
@@ -160,7 +162,9 @@ def _all_facts(team: _Team, build: _Build, head: int, facts_max: int) -> None:
         following = _decoding(team, build, ranges, number + 1)
         # The longest first, so that no connection waits for one that began late.
         order = sorted(build.whole(), key=lambda each: took[each.name], reverse=True)
-        steps = [(each, team.do(partial(decoded.apply, projection=each))) for each in order]
+        steps = [
+            (each, team.do(partial(_apply, decoded=decoded, projection=each))) for each in order
+        ]
         for each, step in steps:
             build.attempt(each, partial(_noted, took, each.name, step.result))
 
@@ -176,90 +180,33 @@ def _decoding(
         return None
     first, last = ranges[number]
     schema = f"{tables.DECODED}{number % 2}"
-    return team.do(lambda connection: Decoded(connection, build.whole(), schema, first, last))
+    return team.do(lambda connection: _decoded(connection, build.whole(), schema, first, last))
 
 
-class Decoded:
-    """The facts first < position <= last, in a table of `schema` for each kind that a rule reads.
+def _decoded(
+    connection: Connection, projections: Iterable[Projection], schema: str, first: int, last: int
+) -> Decoded:
+    """The facts of a range for all views, in a schema that is made for them."""
+    with connection.transaction():
+        connection.execute(
+            f"SET LOCAL synchronous_commit = off; SET LOCAL ROLE {tables.OWNER};"
+            f" DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}".encode()
+        )
+        rules = [rule for projection in projections for rule in projection.rules]
+        return Decoded(connection, rules, first, last, schema=schema)
 
-    A column is there for every field that some rule reads of the kind. Where two rules read one
-    field as different types, the column has the first one's, and the other rule decodes the facts
-    of that kind for itself; so do all, where one of these facts cannot be read.
-    """
 
-    def __init__(
-        self,
-        connection: Connection,
-        projections: Iterable[Projection],
-        schema: str,
-        first: int,
-        last: int,
-    ) -> None:
-        self._first, self._last = first, last
-        self._counted = runner.counted(connection, first, last)
-        self._columns: dict[str, dict[str, str]] = {}
-        for rule in (rule for projection in projections for rule in projection.rules):
-            for topic in self._topics(rule):
-                columns = self._columns.setdefault(topic, {})
-                for name, kind in runner.fields_of(rule):
-                    columns.setdefault(name, kind)
-        self._tables = {topic: f"{schema}.t{n}" for n, topic in enumerate(self._columns)}
-        with connection.transaction():
-            connection.execute(
-                f"SET LOCAL synchronous_commit = off; SET LOCAL ROLE {tables.OWNER};"
-                f" DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}".encode()
-            )
-            for topic in list(self._tables):
-                self._decode(connection, topic)
-
-    def _decode(self, connection: Connection, topic: str) -> None:
-        told = ", ".join(f"{name} {kind}" for name, kind in self._columns[topic].items())
-        facts = self._own_facts([topic], told)
-        try:
-            with connection.transaction():
-                connection.execute(
-                    f"CREATE UNLOGGED TABLE {self._tables[topic]} AS {facts}".encode()
-                )
-        except psycopg.DataError:
-            del self._tables[topic]
-
-    def apply(self, connection: Connection, projection: Projection) -> float:
-        """Run the rules of one view over the range, in its schema beside; returns the seconds."""
-        began = time.perf_counter()
-        schema, span = _beside(projection), {"first": self._first, "last": self._last}
-        with connection.transaction():
-            assert runner.lock(connection, schema) == self._first, schema
-            for rule in projection.rules:
-                if runner.is_asked(rule, self._counted):
-                    connection.execute(self._statement(rule, schema), span)
-            runner.move(connection, schema, self._last)
-        return time.perf_counter() - began
-
-    def _topics(self, rule: Rule) -> list[str]:
-        """The kinds of facts in the range that a rule reads."""
-        if rule.topics == (runner.EVERY,):
-            return list(self._counted)
-        return [topic for topic in rule.topics if topic in self._counted]
-
-    def _statement(self, rule: Rule, schema: str) -> bytes:
-        if not rule.topics:
-            return runner.statement(rule, schema)
-        fields = runner.fields_of(rule)
-        names = ", ".join([_ALWAYS, *(name for name, _ in fields)])
-        parts, others = [], []
-        for topic in self._topics(rule):
-            table, columns = self._tables.get(topic), self._columns[topic]
-            if table is not None and all(columns[name] == kind for name, kind in fields):
-                parts.append(f"SELECT {names} FROM {table}")
-            else:
-                others.append(topic)
-        if others:
-            parts.append(self._own_facts(others, rule.fields))
-        return own(schema, f"WITH facts AS ({' UNION ALL '.join(parts)}) {rule.sql}")
-
-    def _own_facts(self, topics: Iterable[str], fields: str) -> str:
-        facts = runner.facts_of(topics, fields).replace("%(first)s", str(self._first))
-        return facts.replace("%(last)s", str(self._last))
+def _apply(connection: Connection, decoded: Decoded, projection: Projection) -> float:
+    """Run the rules of one view over a range, in its schema beside; returns the seconds."""
+    began = time.perf_counter()
+    schema, added = _beside(projection), gathered.tables_of(projection)
+    with connection.transaction():
+        assert runner.lock(connection, schema) == decoded.first, schema
+        for rule in projection.rules:
+            simply = replace(rule, sql=gathered.without_conflicts(rule.sql, added))
+            decoded.run(connection, simply, schema)
+        runner.move(connection, schema, decoded.last)
+    return time.perf_counter() - began
 
 
 def _differing(connection: Connection, projection: Projection) -> tuple[float, tuple[str, ...]]:
@@ -267,5 +214,6 @@ def _differing(connection: Connection, projection: Projection) -> tuple[float, t
     began = time.perf_counter()
     schemas = (projection.schema, _beside(projection))
     with connection.transaction():
-        found = tables.differing_rows(connection, projection, schemas)
+        added = gathered.tables_of(projection)
+        found = tables.differing_rows(connection, projection, schemas, added)
     return time.perf_counter() - began, found

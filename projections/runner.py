@@ -135,14 +135,19 @@ def statement(rule: Rule, schema: str) -> bytes:
     return own(schema, f"WITH facts AS ({facts_of(rule.topics, rule.fields)}) {rule.sql}")
 
 
-def facts_of(topics: Iterable[str], fields: str) -> str:
-    """SQL: the facts of these names in a range, with these columns read from the body."""
+LOG = "public.market_events"
+
+
+def facts_of(topics: Iterable[str], fields: str, log: str = LOG) -> str:
+    """SQL: the facts of these names in a range, with these columns read from the body. `log`: the
+    market log, or a table with its columns that holds all facts of these names in the range.
+    """
     names = ", ".join(f"'{topic}'" for topic in topics)
     of_these = "" if names == f"'{EVERY}'" else f" AND e.topic IN ({names})"
     return (
         "SELECT e.notification_id AS position,"
         " e.originator_version AS stream_version, e.topic, e.recorded_us, f.*"
-        " FROM public.market_events e CROSS JOIN LATERAL"
+        f" FROM {log} e CROSS JOIN LATERAL"
         f" json_to_record(convert_from(e.state, 'UTF8')::json) AS f({fields})"
         " WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s" + of_these
     )
@@ -175,8 +180,10 @@ def step(
     *,
     facts_max: int = FOLLOW_FACTS_MAX,
     schema: str | None = None,
+    applied: Callable[[Connection, Projection, str, int, int], None] | None = None,
 ) -> int:
-    """Apply the next facts of the market log; returns how many, 0 when caught up.
+    """Apply the next facts of the market log; returns how many, 0 when caught up. `applied`: what
+    runs the rules over a range, in place of `apply`.
 
     On a connection outside a transaction this commits. Raises GapInLog.
     """
@@ -190,7 +197,7 @@ def step(
         if first == RETIRED or head <= first:
             return 0
         last = min(head, first + facts_max)
-        apply(connection, projection, schema, first, last)
+        (applied or apply)(connection, projection, schema, first, last)
         move(connection, schema, last)
     return last - first
 

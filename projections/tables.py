@@ -10,12 +10,14 @@ places in one transaction, so that readers see one or the other.
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
-from collections.abc import Container, Generator, Iterable, Sequence
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 import psycopg
 from psycopg import sql
@@ -24,12 +26,13 @@ from ledger import advisory
 from ledger.fan_out.processes import Processes
 from ledger.log import usage_reads
 from ledger.log.lane_store import LanesStopped
-from projections import runner
+from projections import decoded, runner
 from projections.audit import registry as audit
 from projections.corrections import registry as corrections
 from projections.epochs import registry as epochs
 from projections.fleet import registry as fleet
 from projections.funds import registry as funds
+from projections.gathered import Gathered
 from projections.governance import registry as governance
 from projections.income import registry as income
 from projections.lease import registry as lease
@@ -195,7 +198,9 @@ def _rebuilt(
     create(connection, projection, schema=beside, indexes=False)
     started = time.perf_counter()
     facts = reports = 0
-    while moved := runner.step(connection, projection, facts_max=facts_max, schema=beside):
+    while moved := runner.step(
+        connection, projection, facts_max=facts_max, schema=beside, applied=decoded.apply
+    ):
         facts += moved
     if projection.reports is not None:
         reports = all_lanes(connection, projection, beside, conninfo, workers)
@@ -209,26 +214,55 @@ def _rebuilt(
     return Rebuilt(projection.name, facts, reports, seconds, differing)
 
 
-def digest(connection: Connection, schema: str) -> dict[str, tuple[int, int]]:
-    """Rows and a sum of row hashes of every table of a schema but its positions.
+_PLAIN = frozenset({"text", "bool", "int2", "int4"})
+"""Types that PostgreSQL hashes by all of their bytes; of other values their text is hashed."""
+_COLUMNS = """
+    SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum),
+        array_agg(t.typname::text ORDER BY a.attnum)
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
+    WHERE c.relnamespace = to_regnamespace(%s) AND c.relkind = 'r' AND a.attnum > 0
+        AND NOT a.attisdropped AND c.relname NOT IN ('position', 'definition')
+    GROUP BY c.relname ORDER BY c.relname
+"""
 
-    Equal digests of two schemas mean equal rows, whatever their order.
+
+def digest(
+    connection: Connection,
+    schema: str,
+    seed: int = 0,
+    gathered: Mapping[str, Gathered] = MappingProxyType({}),
+) -> dict[str, tuple[int, int]]:
+    """Rows and a sum of row hashes of every table of a schema but its positions. `gathered`: tables
+    whose rows have yet to be added up.
+
+    Equal digests of two schemas with one `seed` mean equal rows, whatever their order. Rows that
+    were made to have the digest of others need the seed: draw it, where they may be.
     """
-    tables = connection.execute(
-        "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
-        " AND table_name NOT IN ('position', 'definition') ORDER BY table_name",
-        (schema,),
-    ).fetchall()
     found: dict[str, tuple[int, int]] = {}
-    for (table,) in tables:
+    for table, columns, types in connection.execute(_COLUMNS, (schema,)).fetchall():
+        parts = [part for each in zip(columns, types, strict=True) for part in _hashed(*each)]
+        whole = f"{schema}.{table}"
+        rows = gathered[table].rows(whole) if table in gathered else whole
         row = connection.execute(
             sql.SQL(
-                "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0)::text FROM {} t"
-            ).format(sql.Identifier(schema, table))
+                "SELECT count(*), coalesce(sum(hashtextextended("
+                "hash_record_extended(ROW({}), {seed})::text, {seed})), 0)::text FROM "
+            ).format(sql.SQL(", ").join(parts), seed=seed)
+            + sql.SQL(rows)  # type: ignore[arg-type]
         ).fetchone()
         assert row is not None
         found[str(table)] = (int(row[0]), int(row[1]))
     return found
+
+
+def _hashed(column: str, kind: str) -> list[sql.Composed]:
+    """What is hashed of a column. Both halves of a large number: PostgreSQL hashes the one folded
+    over the other, and so do numbers that differ in both.
+    """
+    name = sql.Identifier(column)
+    if kind == "int8":
+        return [sql.SQL("{}").format(name), sql.SQL("({} >> 32)::int4").format(name)]
+    return [sql.SQL("{}" if kind in _PLAIN else "{}::text").format(name)]
 
 
 def analyze(connection: Connection, schema: str) -> None:
@@ -382,15 +416,20 @@ def _change_places(
 
 
 def differing_rows(
-    connection: Connection, projection: Projection, schemas: tuple[str, str]
+    connection: Connection,
+    projection: Projection,
+    schemas: tuple[str, str],
+    gathered: Mapping[str, Gathered] = MappingProxyType({}),
 ) -> tuple[str, ...]:
     """The tables of the second schema that have other rows than those of the first, both at one
-    position, in a transaction.
+    position, in a transaction. `gathered`: of the second one, those whose rows are to be added up.
     """
     for schema in schemas:
         connection.execute(own(schema, "SELECT 1 FROM own.position FOR UPDATE"))
     _level(connection, projection, schemas)
-    old, new = (digest(connection, schema) for schema in schemas)
+    seed = secrets.randbits(63)
+    old = digest(connection, schemas[0], seed)
+    new = digest(connection, schemas[1], seed, gathered)
     differing = tuple(table for table in new if old.get(table) != new[table])
     if differing:
         logger.error("%s differs after its rebuild: %s", projection.name, differing)

@@ -60,28 +60,38 @@ TABLES = """
 COVERS = "BETWEEN b.first_position AND least(b.last_position, b.position)"
 """SQL: a lot's `ripe` in the range of burn `b`."""
 
-_WAITING_LOTS = """
-    pays AS (
+_IS_FINAL = """f.topic IN ('lease.usage_accrued.v1', 'resource.accrued.v1', 'volume.charged.v1')
+    AND f.reserve_drawn IS NULL AND f.owed IS NULL AND f.late IS NULL
+    AND strpos(coalesce(f.drawn::text, ''), '"card"') = 0
+    AND strpos(coalesce(f.drawn::text, ''), '"owed"') = 0
+    AND strpos(coalesce(f.drawn::text, ''), '"burned"') = 0"""
+"""SQL: of such a charge nothing waits, and nothing was retired at use: its whole burn part is one
+final lot. Told by the text of what was drawn, which is cheap to read; a charge that this does not
+name may be such a one as well.
+"""
+
+_WAITING_LOTS = f"""
+    rest AS (SELECT * FROM facts f WHERE ({_IS_FINAL}) IS NOT TRUE), pays AS (
         SELECT * FROM (
             SELECT f.position, part->>'source' AS source,
                 coalesce(part->>'account_id', f.account_id) AS payer_id,
                 (part->'amount'->>'units')::numeric AS units,
                 part->>'purpose' IS NULL AS is_usage
-            FROM facts f, json_array_elements(f.drawn) part
+            FROM rest f, json_array_elements(f.drawn) part
             UNION ALL
             SELECT f.position, part->>'source', coalesce(part->>'account_id', f.account_id),
                 (part->'amount'->>'units')::numeric, true
-            FROM facts f, json_array_elements(f.reserve_drawn) part
+            FROM rest f, json_array_elements(f.reserve_drawn) part
             WHERE f.reserve_drawn IS NOT NULL
             UNION ALL
             SELECT f.position, 'owed', coalesce(f.owed->>'account_id', f.account_id),
                 coalesce(f.owed->'amount'->>'units', f.owed->>'units')::numeric, true
-            FROM facts f WHERE f.owed IS NOT NULL
+            FROM rest f WHERE f.owed IS NOT NULL
             UNION ALL
             SELECT f.position, substring(line->>'account' FROM ':([^:]+)$'),
                 substring(line->>'account' FROM '^party:(.+):[^:]+$'),
                 (line->>'units')::numeric, true
-            FROM facts f, json_array_elements(f.lines) line
+            FROM rest f, json_array_elements(f.lines) line
             WHERE f.late IS NOT NULL AND (line->>'units')::numeric > 0) p
         WHERE p.units > 0
     ), sums AS (
@@ -98,7 +108,7 @@ _WAITING_LOTS = """
             ELSE CASE WHEN b.burned > 0 THEN 0 WHEN topic = 'lease.usage_accrued.v1'
                 THEN (f.parts_new->>'burn')::numeric ELSE (f.parts->>'burn')::numeric END
             END AS due, b.whole
-        FROM facts f LEFT JOIN sums b USING (position)
+        FROM rest f LEFT JOIN sums b USING (position)
         WHERE topic <> 'adjustment.booked.v1' OR f.late IS NOT NULL
     ), waiting AS (
         SELECT c.position, p.payer_id, sum(p.units) AS spent,
@@ -107,7 +117,9 @@ _WAITING_LOTS = """
         FROM charged c JOIN pays p USING (position) WHERE p.source IN ('card', 'owed')
         GROUP BY c.position, p.payer_id, c.due, c.whole
     )"""
-"""SQL after `facts`: what waits of each charge, by payer. The final lot has the remainder."""
+"""SQL after `facts`: what waits of each charge, by payer. The final lot has the remainder. Charges
+of which nothing waits are left out.
+"""
 
 _CHARGES = (
     "lease.usage_accrued.v1",
@@ -133,7 +145,10 @@ LOTS = (
         SELECT c.position, 'final', '', c.due - coalesce(w.units, 0), NULL, c.position
         FROM charged c LEFT JOIN (
             SELECT position, sum(units) AS units FROM waiting GROUP BY 1) w USING (position)
-        WHERE c.due > coalesce(w.units, 0)""",
+        WHERE c.due > coalesce(w.units, 0)
+        UNION ALL
+        SELECT f.position, 'final', '', (f.parts_new->>'burn')::numeric, NULL, f.position
+        FROM facts f WHERE {_IS_FINAL} AND (f.parts_new->>'burn')::numeric > 0""",
     ),
     Rule(
         ("adjustment.booked.v1",),

@@ -125,31 +125,44 @@ _TABLES = (
 """
 )
 
-_INDEXES = """
+_INDEXES = (
+    signed.INDEXES
+    + """
     CREATE INDEX ON own.reward (account_id, epoch);
     CREATE INDEX ON own.claim (account_id, position);
     CREATE INDEX ON own.disputed (dispute_id);
 """
+)
 
 _ROOT_STATES = """CASE topic WHEN 'payout.root_proposed.v1' THEN 'proposed'
     WHEN 'payout.root_vetoed.v1' THEN 'vetoed' ELSE 'accepted' END"""
 
-_PAID = f""", drawn AS (
-            SELECT f.position, part->>'source' AS source,
-                coalesce(part->>'account_id', f.account_id) AS payer_id,
-                sum((part->'amount'->>'units')::numeric) AS units
-            FROM facts f CROSS JOIN LATERAL json_array_elements(f.drawn) part
-            WHERE part->>'purpose' IS NULL GROUP BY 1, 2, 3
-        ), paid AS (
+_PAID = f""", paid AS (
             SELECT f.*, d.source, d.payer_id, d.units, d.is_burned,
                 {is_paid_back("f.account_id")}
                 OR d.payer_id <> f.account_id AND {is_paid_back("d.payer_id")} AS is_own
-            FROM (
-                SELECT *, bool_or(source = 'burned') OVER (PARTITION BY position) AS is_burned
-                FROM drawn WHERE units > 0) d JOIN facts f USING (position)
+            FROM facts f CROSS JOIN LATERAL (
+                SELECT json_array_length(f.drawn) = 1 AND strpos(f.drawn::text, '"purpose"') = 0
+                    AND strpos(f.drawn::text, '"account_id"') = 0 AS is_one OFFSET 0) o
+            CROSS JOIN LATERAL (
+                SELECT source, f.account_id AS payer_id, units, source = 'burned' AS is_burned
+                FROM (
+                    SELECT f.drawn #>> '{{0,source}}' AS source,
+                        (f.drawn #>> '{{0,amount,units}}')::numeric AS units
+                    WHERE o.is_one OFFSET 0) one WHERE units > 0
+                UNION ALL
+                SELECT *, bool_or(source = 'burned') OVER () FROM (
+                    SELECT part->>'source' AS source,
+                        coalesce(part->>'account_id', f.account_id) AS payer_id,
+                        sum((part->'amount'->>'units')::numeric) AS units
+                    FROM json_array_elements(f.drawn) part
+                    WHERE NOT o.is_one AND part->>'purpose' IS NULL
+                    GROUP BY 1, 2) each WHERE units > 0) d
             OFFSET 0
         )"""
-"""SQL: who paid what of a charge for usage, and whether it comes back to one who is related."""
+"""SQL: who paid what of a charge for usage, and whether it comes back to one who is related. Most
+charges are paid from one source, by one account: of those nothing is added up.
+"""
 
 
 _LATE_PAYEES = """(
@@ -244,7 +257,7 @@ _RULES = (
             CASE WHEN d.is_own THEN 0 ELSE div(coalesce(gpu_us_new, 0) * d.units, c.charge) END,
             c.charge, coalesce(d.client_id, '')
         FROM paid d CROSS JOIN LATERAL (
-            SELECT (charge_new->>'units')::numeric AS charge) c
+            SELECT (charge_new->>'units')::numeric AS charge OFFSET 0) c
         WHERE NOT d.is_own OR d.source = 'burned'""",
     ),
     Rule(

@@ -183,7 +183,7 @@ _MOVEMENTS = f"""WITH moved AS (
         GROUP BY h.book, p.position, p.topic
     ), told AS (
         SELECT m.book, m.position, {_kind("m.topic", "b.part")} AS kind, b.side * m.units AS change
-        FROM moved m JOIN own.book b ON b.book = m.book
+        FROM moved m JOIN own.book b ON b.book = m.book OFFSET 0
     ), stored AS (
         INSERT INTO own.movement
         SELECT t.book, t.position, t.kind, t.change,

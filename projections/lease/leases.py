@@ -307,22 +307,23 @@ _RULES = (
             SELECT f.*, {_MOVES} AS state, {_MOMENT} AS moment_us, l.state AS state_before,
                 l.moment_us AS moment_before
             FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id
-        ), last_moves AS (
-            SELECT m.*, max(position) FILTER (WHERE state IS NOT NULL)
-                OVER (PARTITION BY lease_id ORDER BY position) AS move_position
-            FROM moved m
+        ), after AS (
+            SELECT m.*, first_value(state) OVER w AS state_after,
+                first_value(moment_us) OVER w AS moment_after
+            FROM (SELECT *, count(state) OVER (PARTITION BY lease_id ORDER BY position) AS moves
+                FROM moved) m
+            WINDOW w AS (PARTITION BY lease_id, moves ORDER BY position)
         ), told AS (
             INSERT INTO own.lease_history
             SELECT f.lease_id, f.position, f.stream_version, f.topic, f.at_us,
-                coalesce(m.state, f.state_before), (f.charge->>'units')::bigint, f.gpu_us,
+                coalesce(f.state_after, f.state_before), (f.charge->>'units')::bigint, f.gpu_us,
                 f.hour_index + 1,
                 CASE WHEN f.hour_index IS NOT NULL THEN f.usage_position END,
                 coalesce((f.put_in->>'units')::bigint, (
                     SELECT sum((part->'amount'->>'units')::bigint)
                     FROM json_array_elements(f.escrow) part)), f.funds_end_us, f.term_end_us,
-                CASE WHEN m.state IS NULL THEN f.moment_before ELSE m.moment_us END
-            FROM last_moves f
-            LEFT JOIN moved m ON m.lease_id = f.lease_id AND m.position = f.move_position
+                CASE WHEN f.state_after IS NULL THEN f.moment_before ELSE f.moment_after END
+            FROM after f
             RETURNING *
         )
         UPDATE own.lease l SET state = t.state, moment_us = t.moment_us, version = t.version,

@@ -130,11 +130,13 @@ there.
 
 
 def _both(select: str) -> str:
-    """A row for the node and one for its provider; `select` gives `node_id` and `provider_id`."""
+    """A row for the node and one for its provider; `select` gives `node_id` and `provider_id`, and
+    is worked out once for both.
+    """
     return f"""INSERT INTO own.evidence ({_COLUMNS})
         SELECT s.kind, s.subject_id, o.input, o.position, o.position, o.since, o.ref, o.client_id,
             NULL, o.day, o.from_day, o.good, o.total, false
-        FROM ({select}) o CROSS JOIN LATERAL (
+        FROM ({select} OFFSET 0) o CROSS JOIN LATERAL (
             VALUES ('node', o.node_id), ('provider', o.provider_id)) s (kind, subject_id)"""
 
 
@@ -454,9 +456,10 @@ EVIDENCE = (
                 SELECT f.node_id) n
             JOIN own.subject s ON s.kind = 'node' AND s.subject_id = n.node_id
             CROSS JOIN LATERAL (
-                SELECT {_DEVICES.format(node="n.node_id")} AS count) d
+                SELECT {_DEVICES.format(node="n.node_id")} AS count OFFSET 0) d
             CROSS JOIN LATERAL (
-                SELECT {_EXCUSED.format(node="n.node_id", until="f.to_us")} / 1000 AS ms) out
+                SELECT {_EXCUSED.format(node="n.node_id", until="f.to_us")} / 1000 AS ms
+                OFFSET 0) out
             CROSS JOIN LATERAL (
                 SELECT (f.physical->>'units')::numeric AS physical_ms,
                     (f.unavailable->>'units')::numeric AS unavailable_ms) b
@@ -543,7 +546,7 @@ EVIDENCE = (
             CROSS JOIN LATERAL (
                 SELECT lease_id AS ref FROM own.lease_device WHERE device_id = a.device_id
                 UNION ALL SELECT a.device_id) d
-            JOIN own.evidence e ON e.ref = d.ref AND e.kind = 'node' AND NOT e.carried
+            JOIN own.evidence e ON e.ref = d.ref AND e.kind || '' = 'node' AND NOT e.carried
                 AND e.since < a.from_position AND e.position < a.from_position
                 AND e.position <= %(first)s
             WHERE a.from_position > %(first)s AND a.from_position <= %(last)s

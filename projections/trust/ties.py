@@ -88,7 +88,10 @@ def is_paid_back(payer: str) -> str:
     return f"({is_payee} OR {is_tied(payer)} AND {is_paid_to(payer, PAYEES)})"
 
 
-IS_OWN_USE = f"""({is_paid_back("f.account_id")} OR EXISTS (
+IS_OWN_USE = f"""({is_paid_back("f.account_id")}
+    OR strpos(f.drawn::text, '"account_id"') > 0 AND EXISTS (
         SELECT FROM json_array_elements(f.drawn) part
         WHERE part->>'account_id' <> f.account_id AND {is_paid_back("part->>'account_id'")}))"""
-"""SQL: whether the renter of fact `f`, or who pays of its `drawn`, is paid for it."""
+"""SQL: whether the renter of fact `f`, or who pays of its `drawn`, is paid for it. Most charges are
+paid by the renter alone, and then nothing of `drawn` is taken apart.
+"""
