@@ -180,10 +180,10 @@ def _decoding(
         return None
     first, last = ranges[number]
     schema = f"{tables.DECODED}{number % 2}"
-    return team.do(lambda connection: _decoded(connection, build.whole(), schema, first, last))
+    return team.do(lambda connection: decode(connection, build.whole(), schema, first, last))
 
 
-def _decoded(
+def decode(
     connection: Connection, projections: Iterable[Projection], schema: str, first: int, last: int
 ) -> Decoded:
     """The facts of a range for all views, in a schema that is made for them."""

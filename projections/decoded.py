@@ -131,8 +131,8 @@ class Decoded:
 def apply(
     connection: Connection, projection: Projection, schema: str, first: int, last: int
 ) -> None:
-    """`runner.apply` for a long range: kinds of facts that several rules read are decoded once, where
-    this role may make tables for that.
+    """`runner.apply` for a long range: kinds of facts that several rules read are decoded once,
+    where this role may make tables for that.
     """
     if connection.execute(_MAY_KEEP).fetchone() != (True,):
         runner.apply(connection, projection, schema, first, last)

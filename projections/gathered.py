@@ -140,10 +140,10 @@ def _gathered(body: str, ways: list[tuple[str, dict[str, str]] | None]) -> Gathe
     if len(told) != 1 or not ways or None in ways or "UNIQUE" in flat:
         return None
     key, sums = _names(told[0]).split(), ways[0][1] if ways[0] else {}
-    if any(way != ("", {}) and way != (" ".join(key), sums) for way in ways):
+    if any(way != ((" ".join(key), sums) if sums else ("", {})) for way in ways):
         return None
     if not sums:
-        return Gathered((), {}) if all(way == ("", {}) for way in ways) else None
+        return Gathered((), {})
     if {*key, *sums} != kinds.keys() or any("NOT NULL" not in kinds[name][1] for name in sums):
         return None
     as_kept = {name: f"{told}::{kinds[name][0]} AS {name}" for name, told in sums.items()}

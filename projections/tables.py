@@ -248,7 +248,7 @@ def digest(
                 "SELECT count(*), coalesce(sum(hashtextextended("
                 "hash_record_extended(ROW({}), {seed})::text, {seed})), 0)::text FROM "
             ).format(sql.SQL(", ").join(parts), seed=seed)
-            + sql.SQL(rows)  # type: ignore[arg-type]
+            + sql.SQL(rows)
         ).fetchone()
         assert row is not None
         found[str(table)] = (int(row[0]), int(row[1]))

@@ -76,7 +76,7 @@ def test_a_log_with_a_gap_is_no_log_to_build_from(
         connection.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
         connection.execute("DELETE FROM market_events WHERE notification_id = 7")
         with pytest.raises(GapInLog):
-            anew.Decoded(connection, PROJECTIONS, "proj_decoded_0", 0, 10)
+            anew.decode(connection, PROJECTIONS, "proj_decoded_0", 0, 10)
 
 
 def test_a_field_that_two_rules_read_as_different_types_is_read_as_each_says() -> None:
@@ -148,7 +148,7 @@ def test_what_a_killed_proof_has_left_is_removed_unless_one_lives(
     database, connection = told
     decoded = f"{tables.DECODED}0"
     tables.create(connection, PROJECTIONS[0], schema=f"{PROJECTIONS[0].schema}_next")
-    anew.Decoded(connection, PROJECTIONS, decoded, 0, 10)
+    anew.decode(connection, PROJECTIONS, decoded, 0, 10)
     left = {f"{PROJECTIONS[0].schema}_next", decoded}
     with psycopg.connect(database, autocommit=True) as living, tables.building(living):
         assert tables.left_behind(connection) == {}
@@ -159,3 +159,19 @@ def test_what_a_killed_proof_has_left_is_removed_unless_one_lives(
         server.execute(f"SET ROLE {tables.OWNER}".encode())
         tables.ensure(server)
     assert left.isdisjoint(name for (name,) in connection.execute(SCHEMAS))
+
+
+def test_a_view_is_rebuilt_where_no_table_may_be_kept_meanwhile(
+    postgres: Databases, template: str
+) -> None:
+    """A database may forbid it: then each rule decodes for itself."""
+    with (
+        fresh(postgres, template) as database,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
+        Writer(connection).write(story(Size()))
+        tables.step_all(connection, [tables.BY_NAME["epochs"]])
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("REVOKE TEMP ON DATABASE {} FROM PUBLIC").format(name))
+        connection.execute(f"SET ROLE {tables.OWNER}".encode())
+        assert tables.rebuild(connection, tables.BY_NAME["epochs"]).differing == ()
