@@ -17,7 +17,7 @@ CUT_RULE = Rule(
     ("epoch.closing.v1",), "epoch int", "INSERT INTO own.cut SELECT position, epoch FROM facts"
 )
 EPOCH_OF = """CASE WHEN coalesce((SELECT max(c.position) FROM own.cut c), 0) <= %(first)s
-    THEN coalesce((SELECT max(c.epoch) FROM own.cut c), 0)
+    THEN coalesce((SELECT c.epoch FROM own.cut c ORDER BY c.position DESC LIMIT 1), 0)
     ELSE coalesce((SELECT c.epoch FROM own.cut c WHERE c.position < f.position
         ORDER BY c.position DESC LIMIT 1), 0) END + 1"""
 """SQL: the epoch of fact `f` of the range; nothing but the pin lies between a closing and its cut.
