@@ -57,7 +57,6 @@ WAIT_SECONDS = 2.0
 STATEMENT_SECONDS_MAX = 10
 FOLLOW_PAUSE_SECONDS = 0.01
 READ_ONLY = "-c default_transaction_read_only=on"
-_AS_PROJECTIONS = f"SET ROLE {PROJECTIONS_ROLE}".encode()
 
 
 class NotReady(Exception):
@@ -331,7 +330,7 @@ def _made_ready(
         else:
             _require_primary(connection)
             migrate.migrate_on(connection)
-        connection.execute(_AS_PROJECTIONS)
+        connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
         if not settings.read_only:
             _migrate_lanes(connection, settings.lanes)
             keys = secret_files.made_folder(settings.data_dir)
@@ -375,7 +374,7 @@ def _require_ready(connection: Connection) -> None:
 def _own(conninfo: str) -> Connection:
     connection = DurableConnection.connect(conninfo, autocommit=True)
     try:
-        connection.execute(_AS_PROJECTIONS)
+        connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
     except BaseException:
         connection.close()
         raise
