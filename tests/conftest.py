@@ -35,6 +35,9 @@ CLONES_FROM = 180_000
 LEFT_MAX = 1
 """Databases that were given back and are still there when another one is made."""
 examples.register()
+if (_in_memory := memory()) is not None:
+    # Where `tmp_path` lies: spools and databases of tests wait for no disk.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_in_memory))
 _numbers: Iterator[int] = itertools.count(1)
 
 

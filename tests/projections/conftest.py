@@ -23,9 +23,7 @@ def template(template_with_views: str) -> str:
 
 
 @pytest.fixture
-def bare_database(
-    postgres: Databases, template_without_views: str
-) -> Generator[str, None, None]:
+def bare_database(postgres: Databases, template_without_views: str) -> Generator[str, None, None]:
     """The address of a migrated database for a test that makes the views itself."""
     with fresh(postgres, template_without_views) as address:
         yield address

@@ -24,9 +24,7 @@ SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'proj%' ORDER BY 
 
 
 @pytest.fixture(scope="module")
-def told(
-    postgres: Databases, story_template: str
-) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
+def told(postgres: Databases, story_template: str) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
     """The story, in which every table of every view has rows, and reports."""
     with (
         fresh(postgres, story_template) as database,

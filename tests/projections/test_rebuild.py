@@ -75,9 +75,7 @@ def test_the_rows_do_not_depend_on_how_the_log_is_cut(
         tables.create(followed, projection)
         while runner.step(followed, projection, facts_max=facts_max):
             pass
-        while projection.reports and runner.step_lanes(
-            followed, projection, reports_max=facts_max
-        ):
+        while projection.reports and runner.step_lanes(followed, projection, reports_max=facts_max):
             pass
     assert _digests(followed) == whole
 
@@ -122,9 +120,7 @@ def test_another_definition_is_rebuilt_and_the_same_one_is_left_alone(
     assert followed.execute("SELECT 'proj_fleet'::regnamespace::oid").fetchone() == oid
 
 
-def test_what_a_killed_rebuild_left_hinders_no_later_one(
-    followed: psycopg.Connection[Any],
-) -> None:
+def test_what_a_killed_rebuild_left_hinders_no_later_one(followed: psycopg.Connection[Any]) -> None:
     """It died with the rebuilt schema half made, or in place and the old one not yet dropped."""
     for left in ("next", "old"):
         tables.create(followed, LEASES, schema=f"{LEASES.schema}_{left}")

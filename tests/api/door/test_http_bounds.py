@@ -23,7 +23,7 @@ HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 NEXT = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 CLOSE = b"Connection: close\r\n"
-"""A header for the last request of a connection: else its silence after the answer is waited for."""
+"""Of the last request of a connection: else the silence after its answer is waited for."""
 LAST = b"GET / HTTP/1.1\r\n" + CLOSE + b"\r\n"
 
 
