@@ -122,7 +122,7 @@ class Databases(EmbeddedPostgres):
         return self.uri_of(name)
 
     def drop_database(self, name: str) -> None:
-        """Away with it, whoever is still connected, once others were made."""
+        """Away with it, whoever is still connected, when others are made."""
         self._left.append(name)
 
     def _drop(self, name: str) -> None:
@@ -150,9 +150,7 @@ def running(binaries: Path | None = None) -> Generator[Databases, None, None]:
 
 def migrated(postgres: Databases) -> str:
     """The name of a migrated database, made to be copied."""
-    address = postgres.create_database("template_tally")
-    migrate.migrate(address)
-    _read_catalogue(address)
+    migrate.migrate(postgres.create_database("template_tally"))
     return "template_tally"
 
 
@@ -162,15 +160,7 @@ def with_views(postgres: Databases, template: str) -> str:
     address = postgres.create_database(name, template=template)
     with psycopg.connect(address, autocommit=True) as connection:
         tables.ensure(connection)
-    _read_catalogue(address)
     return name
-
-
-def _read_catalogue(address: str) -> None:
-    """What the first session of a database reads of its catalogue PostgreSQL keeps in a file, for
-    those after it. Each copy has that file, once a session began after the last change.
-    """
-    psycopg.connect(address).close()
 
 
 @pytest.fixture(scope="session")
