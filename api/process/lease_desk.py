@@ -14,11 +14,12 @@ answer there.
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from api.process.shared_match import Standings
 from domain.fleet.device import device_stream
@@ -85,6 +86,15 @@ class Round:
             self.taken[device_id] = share + share_ppm, mem + mem_ppm, mode
 
 
+class Served(NamedTuple):
+    """How an opening was recorded; None: not here, so handle it alone. `seconds`: its part of the
+    round.
+    """
+
+    outcome: Outcome | None
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """One call: how its commands are made on top of a round, and what it is told.
@@ -97,7 +107,7 @@ class Opening:
     now_us: int
     commands: Callable[[Round], list[Any]]
     answer: Callable[[World], Answer]
-    served: Future[Outcome | None] = field(default_factory=Future)
+    served: Future[Served] = field(default_factory=Future)
 
 
 class LeaseDesk:
@@ -109,8 +119,8 @@ class LeaseDesk:
         self._waiting: deque[Opening] = deque()
         self._thread = ThreadPoolExecutor(1, "lease-desk")
 
-    def open(self, opening: Opening) -> Future[Outcome | None]:
-        """How it will have been recorded; None: not here, so handle it alone.
+    def open(self, opening: Opening) -> Future[Served]:
+        """How it will have been recorded.
 
         The future raises LogBusy, OutcomeUnknown and what reading raises, for all of a round.
         """
@@ -128,6 +138,7 @@ class LeaseDesk:
         openings = [one for one in due if one.served.set_running_or_notify_cancel()]
         if not openings:
             return
+        began_s = time.monotonic()
         try:
             outcomes = self._serve(openings)
         except LOG_AWAY as error:
@@ -138,8 +149,9 @@ class LeaseDesk:
             # One of them may have spoiled it for all; alone each gets what it deserves.
             logger.exception("a round of openings failed")
             outcomes = [None] * len(openings)
+        seconds = (time.monotonic() - began_s) / len(openings)
         for opening, outcome in zip(openings, outcomes, strict=True):
-            opening.served.set_result(outcome)
+            opening.served.set_result(Served(outcome, seconds))
 
     def _serve(self, openings: Sequence[Opening]) -> list[Outcome | None]:
         accounts = {opening.account_id for opening in openings}

@@ -95,7 +95,7 @@ def test_who_gives_up_before_its_turn_is_not_served_and_keeps_nobody_waiting(sce
     )
     assert given_up.cancel()
     may_go_on.set()
-    assert other.result(30) is None
+    assert other.result(30).outcome is None
     assert asked == ["asked"]
     assert scene.renter.post("/v1/leases", {"job": scene.job()}).status_code == 201
 
@@ -107,7 +107,7 @@ def test_an_error_nobody_expects_leaves_every_call_to_itself(scene: Scene, caplo
     account_id = scene.renter.account_id
     key = CommandKey(account_id, "breaks")
     served = scene.service.lease_desk.open(Opening(account_id, key, 1, breaks, lambda _: NO_ANSWER))
-    assert served.result(30) is None
+    assert served.result(30).outcome is None
     assert "a round of openings failed" in caplog.text
     assert scene.renter.post("/v1/leases", {"job": scene.job()}).status_code == 201
 
