@@ -197,6 +197,7 @@ def _both(sql: str) -> tuple[bytes, bytes]:
     return of_all.encode(), sql.encode()
 
 
+FEW = 200
 _PLANNED_ONCE = "SET LOCAL plan_cache_mode = force_generic_plan"
 """Planning ten tables takes 12 ms, a few nodes are read in 1: and one plan is right for any few."""
 _PLANNED_AS_BEFORE = "SET LOCAL plan_cache_mode TO DEFAULT"
@@ -225,7 +226,7 @@ class Feed:
 
         What does not rest on an earlier answer is asked together: a round of openings waits for it.
         """
-        with connection.pipeline(), connection.transaction():
+        with connection.transaction(), connection.pipeline():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             there, scored = connection.execute(_POSITION), connection.execute(_SCORED)
             row = there.fetchone()
@@ -267,12 +268,11 @@ class Feed:
         span: dict[str, Any] = {"first": first, "last": last}
         known = (*_NODE_TOPICS, *_LIST_TOPICS, _SERVED_TOPIC, _EPOCH_TOPIC)
         told = connection.execute(_KINDS, {**span, "topics": list(known)})
-        touched = _touched(connection, span, list(_NODE_TOPICS))
         kinds = {str(row[0]) for row in told}
         if not kinds:
             return
         if kinds & set(_NODE_TOPICS):
-            ids = [str(row[0]) for row in touched]
+            ids = [str(row[0]) for row in _touched(connection, span, list(_NODE_TOPICS))]
             found: dict[str, list[OfferedNode]] = {node_id: [] for node_id in ids}
             for row in _rows(connection, ids, day):
                 found[row.node_id].append(row)
@@ -324,7 +324,8 @@ def _rows(
         cursor = connection.cursor(binary=True, row_factory=row_factory)
         return cursor.execute(both[ids is not None], values, prepare=True)
 
-    connection.execute(_PLANNED_ONCE)
+    if len(values["ids"]) <= FEW:
+        connection.execute(_PLANNED_ONCE)
     answers = [asked(_NODES_BOTH, dict_row), *(asked(both) for both in _BY_NODE)]
     connection.execute(_PLANNED_AS_BEFORE)
     known = {} if day is None else scores.read_known(connection, ids, day)

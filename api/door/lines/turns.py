@@ -43,6 +43,10 @@ CREDIT_S = 0.25
 """How much less than the others somebody who was away is held to have had."""
 NEAR_S = 0.25
 """Who had so much more than another, or less, counts as its equal: neither waits for the other."""
+RESTING_MAX = 128
+"""Requests of a process that others' work is waited for without a place: two rounds of the desk.
+One more keeps its place, so that lines grow and are told so, and not what nobody sees.
+"""
 AHEAD_S = 0.1
 """Who had so much more than those who are served has fewer at work."""
 DEBT_S = 2.0
@@ -101,6 +105,7 @@ class _Caller:
     name: str
     had: float
     at_work: int = 0
+    resting: int = 0
     usual_s: float = COST_FIRST_S
     yields_from_s: float = 0.0  # when its first in line began to wait
     ended_s: float = 0.0
@@ -109,6 +114,10 @@ class _Caller:
     @property
     def is_idle(self) -> bool:
         return not self.at_work and not self.line
+
+    @property
+    def has_place(self) -> bool:
+        return self.at_work > self.resting
 
 
 class _Least:
@@ -212,12 +221,14 @@ class Turns:
             if rests_from_s is None:
                 self.at_work -= 1
             else:
+                caller.resting -= 1
                 self.at_rest -= 1
             caller.ended_s = now_s
             self._charge(caller, cost_s * turn.times - turn.charged_s)
             turn.foreseen_s = 0.0
+            if not caller.has_place:
+                self._working.pop(caller.name, None)
             if not caller.at_work:
-                del self._working[caller.name]
                 self._gone.append((now_s, caller))
             if not self.at_work and not self.at_rest:
                 self._idle_from_s = now_s
@@ -229,11 +240,29 @@ class Turns:
         """
         assert turn.foreseen_s, "it is not at work"
         turn.more_s += more_s
-        if turn.rests_from_s is None:
-            turn.rests_from_s = self._now_s()
-            self.at_work -= 1
-            self.at_rest += 1
-            self.look()
+        if turn.rests_from_s is not None or self.at_rest >= RESTING_MAX:
+            return
+        turn.rests_from_s, caller = self._now_s(), turn.caller
+        caller.resting += 1
+        self.at_work -= 1
+        self.at_rest += 1
+        if not caller.has_place:
+            del self._working[caller.name]
+        self.look()
+
+    def again(self, turn: Turn, begin: Callable[[], None]) -> Turn:
+        """A place at the head of its caller's line for one that is at work or rests, and ends so:
+        it was in that line before all that stand there.
+        """
+        caller, now_s = turn.caller, self._now_s()
+        next_ = Turn(caller, begin)
+        caller.line.appendleft(next_)
+        self.in_line += 1
+        if len(caller.line) == 1:
+            caller.yields_from_s = now_s
+            self._lines.put(caller)
+        self.end(turn)
+        return next_
 
     def look(self) -> float | None:
         """Begin what may begin. In how many seconds to look again, where nothing else will."""
@@ -371,6 +400,19 @@ class Waiting:
             metrics.TURNED_AWAY.labels("line_full").inc()
             await asyncio.sleep(FULL_SECONDS)  # who asks on and on is not refused on and on
             raise errors.too_many_at_once(full.seconds) from None
+        await self._until_begun(turn, begun, gone)
+        return turn
+
+    async def begun_again(self, before: Turn, gone: Callable[[], Awaitable[Any]]) -> Turn:
+        """See `Turns.again`: a turn that has come. Raises Problem."""
+        begun = asyncio.Event()
+        turn = self._turns.again(before, begun.set)
+        await self._until_begun(turn, begun, gone)
+        return turn
+
+    async def _until_begun(
+        self, turn: Turn, begun: asyncio.Event, gone: Callable[[], Awaitable[Any]]
+    ) -> None:
         try:
             if not begun.is_set():
                 self._look_again()
@@ -378,7 +420,6 @@ class Waiting:
         except BaseException:
             self.end(turn)
             raise
-        return turn
 
     def end(self, turn: Turn) -> None:
         """It is done. Twice is once."""
@@ -439,9 +480,10 @@ class AtWork:
         return value
 
     async def begin_again(self) -> None:
-        """After `wait_for`, for work of its own: it stands in line anew. Raises Problem."""
-        self.end()
-        await self.begin()
+        """After `wait_for`, for work of its own: it is the next of its line. Raises Problem."""
+        assert self._turn is not None
+        before, self._turn = self._turn, None
+        self._turn = await self._waiting.begun_again(before, self._gone)
 
     def end(self) -> None:
         """The next may begin."""

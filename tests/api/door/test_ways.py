@@ -10,7 +10,8 @@ from starlette.routing import Match
 from api.door.door import Way, Ways
 from api.main import _ways
 
-METHODS = ("GET", "POST", "PUT", "DELETE")
+METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH")
+LOOKED_AT_MAX = 60
 
 
 def one_after_the_other(
@@ -31,7 +32,18 @@ def paths() -> list[str]:
     """Every path there is with something for its parameters, and some that are none."""
     of_ways = {re.sub(r"\{[^}]+\}", "x1", "/".join(way.words)) for way in _ways()}
     nearly = {f"{path}/more" for path in of_ways} | {f"{path}/" for path in of_ways}
-    return [*sorted(of_ways | nearly), "", "/", "/v1", "/v1/", "//", "/v2/leases", "/v1/Leases"]
+    return [
+        *sorted(of_ways | nearly),
+        "",
+        "/",
+        "/v1",
+        "/v1/",
+        "//",
+        "/v2/leases",
+        "/v1/Leases",
+        "v1/leases",
+        "/v1/leases/a%2Fb",
+    ]
 
 
 @pytest.mark.parametrize("root", ["", "/under"])
@@ -52,3 +64,19 @@ def test_a_request_finds_the_way_that_looking_at_all_of_them_would_find(root: st
             assert (match, child.get(Ways._FOUND)) == wanted, (method, path)
             found_by.add(wanted[1])
     assert root or found_by >= set(ways), "every way is found by its path"
+
+
+def test_a_request_looks_at_a_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[Way] = []
+    matches = Way.matches
+
+    def counted(way: Way, scope: dict[str, object]) -> object:
+        looked_at.append(way)
+        return matches(way, scope)
+
+    all_of_them = Ways(_ways())
+    monkeypatch.setattr(Way, "matches", counted)
+    for path in paths():
+        looked_at.clear()
+        all_of_them.matches({"type": "http", "path": path, "method": "GET", "root_path": ""})
+        assert len(looked_at) <= LOOKED_AT_MAX, path

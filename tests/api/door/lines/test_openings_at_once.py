@@ -12,7 +12,10 @@ from threading import Event
 from typing import Any
 
 import httpx2 as httpx
+import pytest
 
+from api.door import door
+from api.door.lines import turns
 from tests.api.door.lines.test_one_renters_worst import MEANWHILE_S, Served, asked, served
 from tests.processes import until
 from tests.scenes.server import Caller
@@ -26,7 +29,11 @@ def opening(served: Served, who: Caller, key: str) -> httpx.Response:
     return httpx.post(address, json={"job": served.scene.job()}, headers=headers, timeout=60)
 
 
-def test_openings_that_wait_for_the_desk_hold_no_place_at_the_door(served: Served) -> None:
+def test_openings_that_wait_for_the_desk_hold_no_place_at_the_door(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "REQUEST_SECONDS_MAX", 60.0)  # on a busy machine, too
+    monkeypatch.setattr(turns, "WAIT_SECONDS_MAX", 60.0)
     scene, desk, may_go_on = served.scene, served.scene.service.lease_desk, Event()
     most, at_once = (
         scene.service.settings.account_requests_at_once,

@@ -274,6 +274,45 @@ def turns_cost(cost_s: float) -> float:
     return turns.COST_FIRST_S + (cost_s - turns.COST_FIRST_S) / 8
 
 
+def test_so_many_rest_and_the_next_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "RESTING_MAX", 2)
+    here, begun = Turns(1, 4, 10, lambda: 0.0), list[str]()
+    for name in "abc":
+        here.rest(here.ask(name, lambda: None))
+    assert (here.at_work, here.at_rest) == (1, 2)
+    waits = here.ask("d", lambda: begun.append("d"))
+    assert not begun
+    here.end(waits)
+    assert (here.at_work, here.at_rest, here.in_line) == (1, 2, 0)
+
+
+def test_who_rests_alone_holds_nobody_up() -> None:
+    hall = Hall(8, 4, 60)
+    for _ in range(54):
+        hall.ask("batch", 0.01)
+    resting = hall.turns.ask("light", lambda: None)
+    hall.turns.rest(resting)
+    hall.go(hall.now_s + 3)
+    assert hall.work_of("batch", 100.0, 103.0) >= 54
+
+
+def test_who_comes_back_for_work_of_its_own_is_the_next_of_its_line_however_full() -> None:
+    begun: list[str] = []
+    here = Turns(2, 1, 1, lambda: 0.0)
+    rests = here.ask("a", lambda: None)
+    here.rest(rests)
+    others = [here.ask(name, lambda: None) for name in "bc"]
+    here.ask("a", lambda: begun.append("later"))
+    with pytest.raises(TooMany):
+        here.ask("a", lambda: None)
+    again = here.again(rests, lambda: begun.append("again"))
+    assert not begun
+    here.end(others[0])
+    assert begun == ["again"]
+    here.end(again)
+    assert begun == ["again", "later"]
+
+
 def test_no_debt_is_forgiven_while_another_works_for_those_who_rest() -> None:
     now_s = 0.0
     turns = Turns(1, 1, 10, lambda: now_s)
