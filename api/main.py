@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from api import index, openapi_document
 from api.door import errors, health
 from api.door.auth import Authenticator
-from api.door.door import Door, Way
+from api.door.door import Door, Way, Ways
 from api.door.limits import SPEND, Buckets, Spent, bucket_of
 from api.door.lines import entrance
 from api.door.lines.turns import Waiting
@@ -94,7 +94,7 @@ def build(service: Service | None) -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
     )
-    app.router.routes.extend(_ways())
+    app.router.routes.append(Ways(_ways()))
     errors.install(app)
     health.add(app)
     for page in (each for room in PAGES for each in room()):
@@ -137,7 +137,7 @@ def document_of(tag: str) -> dict[str, Any]:
 
 @cache
 def _ways() -> tuple[Way, ...]:
-    """Every route, made once in a process: a route knows its operation and nothing of an app."""
+    """Every way, made once in a process: a route knows its operation and nothing of an app."""
     router = APIRouter(route_class=Door)
     return tuple(
         Way(path, partial(_opened, router, room, name))

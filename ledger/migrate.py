@@ -100,27 +100,40 @@ def migrate(
     built from other files than these, by a newer version among others, PostgresTooOld, and LockHeld
     where another process migrates for longer than it is waited for.
     """
-    applied: list[str] = []
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        _require_version(connection.info.server_version)
-        advisory.lock(connection, LOCK_ID, "the migrations, which another process applies")
+        return migrate_on(connection, begins=begins)
+
+
+def migrate_on(
+    connection: Connection, *, begins: Callable[[Migration], None] = lambda _migration: None
+) -> list[str]:
+    """`migrate` on a connection of the login's own role, in autocommit mode: it stays as it was."""
+    _require_version(connection.info.server_version)
+    advisory.lock(connection, LOCK_ID, "the migrations, which another process applies")
+    try:
         connection.execute(
             "CREATE TABLE IF NOT EXISTS migration (number int PRIMARY KEY, name text NOT NULL,"
             " sha256 bytea NOT NULL)"
         )
-        for migration in _missing(connection, shipped()):
+        wanted = _missing(connection, shipped())
+        for migration in wanted:
             begins(migration)
-            with connection.transaction():
-                if migration.number > FIRST:
-                    connection.execute("SET LOCAL ROLE tallystick_owner")
-                connection.execute(migration.text.encode())
-                connection.execute("RESET ROLE")
-                connection.execute(
-                    "INSERT INTO migration VALUES (%s, %s, %s)",
-                    (migration.number, migration.name, migration.sha256),
-                )
-            applied.append(migration.name)
-    return applied
+            _apply(connection, migration)
+    finally:
+        advisory.unlock(connection, LOCK_ID)
+    return [migration.name for migration in wanted]
+
+
+def _apply(connection: Connection, migration: Migration) -> None:
+    with connection.transaction():
+        if migration.number > FIRST:
+            connection.execute("SET LOCAL ROLE tallystick_owner")
+        connection.execute(migration.text.encode())
+        connection.execute("RESET ROLE")
+        connection.execute(
+            "INSERT INTO migration VALUES (%s, %s, %s)",
+            (migration.number, migration.name, migration.sha256),
+        )
 
 
 def missing(connection: Connection) -> list[Migration]:

@@ -32,7 +32,12 @@ OTHER_POSTGRES = "TALLYSTICK_TEST_POSTGRES"
 """The folder of `initdb` and `postgres` of the version to test on, instead of the embedded one."""
 CLONES_FROM = 180_000
 """The version of PostgreSQL that lets the kernel copy files."""
+LEFT_MAX = 1
+"""Databases that were given back and are still there when another one is made."""
 examples.register()
+if (_in_memory := memory()) is not None:
+    # Where `tmp_path` lies: spools and databases of tests wait for no disk.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_in_memory))
 _numbers: Iterator[int] = itertools.count(1)
 
 
@@ -80,11 +85,14 @@ class Databases(EmbeddedPostgres):
     """A server where one connection makes and drops all databases, and lets the roles make views in
     them: what was granted on a database is not copied with it.
 
-    A connection of its own for each of the three takes as long as a third of the copy.
+    A connection of its own for each of the three takes as long as a third of the copy. A session
+    ends a moment after its connection was closed, and PostgreSQL waits a tenth of a second for one
+    that is ending: the database that was given back last is dropped later.
     """
 
     def __enter__(self) -> Databases:
         super().__enter__()
+        self._left: list[str] = []
         self._connection = psycopg.connect(self.uri, autocommit=True)
         if self._connection.info.server_version >= CLONES_FROM:
             self._connection.execute("SET file_copy_method = clone")  # bytes stay in the kernel
@@ -100,6 +108,8 @@ class Databases(EmbeddedPostgres):
 
     def create_database(self, name: str, *, template: str | None = None) -> str:
         """Its address. As a copy of `template`, if given, with what was granted on that."""
+        while len(self._left) > LEFT_MAX or name in self._left:
+            self._drop(self._left.pop(0))
         database = sql.Identifier(name)
         if template is None:
             self._connection.execute(sql.SQL("CREATE DATABASE {}").format(database))
@@ -112,7 +122,10 @@ class Databases(EmbeddedPostgres):
         return self.uri_of(name)
 
     def drop_database(self, name: str) -> None:
-        """Away with it, whoever is still connected."""
+        """Away with it, whoever is still connected, when others are made."""
+        self._left.append(name)
+
+    def _drop(self, name: str) -> None:
         self._connection.execute(
             sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
         )
@@ -151,15 +164,21 @@ def with_views(postgres: Databases, template: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def template(postgres: Databases) -> str:
-    """The name of the migrated database that every `database` is a copy of."""
+def template_without_views(postgres: Databases) -> str:
+    """The name of the migrated database."""
     return migrated(postgres)
 
 
 @pytest.fixture(scope="session")
-def template_with_views(postgres: Databases, template: str) -> str:
+def template_with_views(postgres: Databases, template_without_views: str) -> str:
     """The name of the migrated database with empty views, so that no server has to make them."""
-    return with_views(postgres, template)
+    return with_views(postgres, template_without_views)
+
+
+@pytest.fixture(scope="session")
+def template(template_without_views: str) -> str:
+    """The name of the migrated database that every `database` is a copy of."""
+    return template_without_views
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from tests.scenes.installed import (
     needed_by,
     run_alone,
     size_of,
+    unpacked,
 )
 from tests.test_shape import CLIENT, ROOMS
 
@@ -78,9 +79,8 @@ def cli(built: dict[tuple[str, str], Path], tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def bare(built: dict[tuple[str, str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `tallystick` and no extra."""
-    target = tmp_path_factory.mktemp("bare") / "target"
-    install(target, [built[name, "wheel"] for name in ("tallystick", "tallystick-node")], ())
-    return target
+    wheels = [built[name, "wheel"] for name in ("tallystick", "tallystick-node")]
+    return unpacked(tmp_path_factory.mktemp("bare"), wheels)
 
 
 WRITERS = {

@@ -24,6 +24,7 @@ from api.door import errors, positions
 from api.door.auth import EXECUTOR, NODE, Principal
 from api.door.errors import Problem
 from api.door.idempotency import fingerprint
+from api.door.lines.turns import AtWork
 from api.door.models import AnswerModel, FactAnswer
 from api.door.operation import Operation
 from api.door.paging import LAST, Cursors, Order, Place, next_link
@@ -178,8 +179,11 @@ class Call:
             return _stored(self.operation.status, told(world))
 
         opening = Opening(self.principal.account_id, key, self.now_us, commands, answer)
-        outcome = await asyncio.wrap_future(self.service.lease_desk.open(opening))
+        at_work: AtWork = self.request.state.at_work
+        served = asyncio.wrap_future(self.service.lease_desk.open(opening))
+        outcome = await at_work.wait_for(served)
         if outcome is None:
+            await at_work.begin_again()
             alone = partial(self.record, lambda: commands(self.round()), told, again_on=again_on)
             return await run_in_threadpool(alone)
         headers = {positions.POSITION: str(outcome.position)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Coroutine, Sized
+from collections.abc import Callable, Coroutine, Sequence, Sized
 from functools import cached_property
 from typing import Any
 
@@ -59,7 +59,7 @@ class Way(BaseRoute):
 
     def __init__(self, path: str, make: Callable[[], Door]) -> None:
         self._beginning = path.partition("{")[0]
-        words = path.split("/")  # a parameter holds no slash
+        self.words = words = path.split("/")  # a parameter holds no slash
         self._length = len(words)
         self._fixed = [(at, word) for at, word in enumerate(words) if "{" not in word]
         self._make = make
@@ -86,6 +86,41 @@ class Way(BaseRoute):
         await self.door.handle(scope, receive, send)
 
 
+class Ways(BaseRoute):
+    """All ways, as one route: a request looks at those of the length of its path whose `WORD` is
+    its own, and not at hundreds.
+    """
+
+    WORD = 2
+    """"/v1/leases/{lease_id}" is told by "leases"."""
+    _FOUND = "tallystick.way"
+
+    def __init__(self, ways: Sequence[Way]) -> None:
+        assert all("{" not in way.words[self.WORD] for way in ways)
+        self._all = ways
+        self._alike: dict[tuple[int, str], list[Way]] = {}
+        for way in ways:
+            self._alike.setdefault((len(way.words), way.words[self.WORD]), []).append(way)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """The first way that a request is for; else the first whose path it has."""
+        partly: tuple[Match, Scope] = Match.NONE, {}
+        for way in self._all if scope.get("root_path") else self._of(scope["path"]):
+            match, found = way.matches(scope)
+            if match == Match.FULL:
+                return match, {**found, self._FOUND: way}
+            if match == Match.PARTIAL and partly[0] == Match.NONE:
+                partly = match, {**found, self._FOUND: way}
+        return partly
+
+    def _of(self, path: str) -> Sequence[Way]:
+        words = path.split("/", 64)
+        return self._alike.get((len(words), words[self.WORD]), ()) if len(words) > self.WORD else ()
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await scope[self._FOUND].handle(scope, receive, send)
+
+
 class Door(APIRoute):
     """A route that lets nobody in who has not passed."""
 
@@ -110,7 +145,8 @@ class Door(APIRoute):
             caller = caller_of(principal, _address(request))
             turns: Waiting = request.app.state.turns
             entrance.leave(request.scope)
-            async with turns.turn(caller, request.receive, body_bytes=len(body)):
+            async with turns.turn(caller, request.receive, body_bytes=len(body)) as at_work:
+                request.state.at_work = at_work
                 request.state.call = await _admit(request, body, operation, principal)
                 return await inner(request)
 

@@ -14,11 +14,14 @@ answer there.
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+import psycopg
 
 from api.process.shared_match import Standings
 from domain.fleet.device import device_stream
@@ -38,6 +41,10 @@ logger = logging.getLogger(__name__)
 
 ORDERS_MAX = 64
 """Openings of one round; the others wait for the next."""
+SPOILED_MAX = 8
+"""Openings that one which cannot be recorded takes with it, to be handled alone."""
+_AWAY: tuple[type[Exception], ...] = (*LOG_AWAY, psycopg.OperationalError)
+"""No fault of what was asked: the log is away, or the views that the fleet is read from."""
 _SOURCES = ("grant", "earned", "cash", "card", "burned", "owed")
 
 
@@ -85,6 +92,15 @@ class Round:
             self.taken[device_id] = share + share_ppm, mem + mem_ppm, mode
 
 
+class Served(NamedTuple):
+    """How an opening was recorded; None: not here, so handle it alone. `seconds`: its part of the
+    round.
+    """
+
+    outcome: Outcome | None
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """One call: how its commands are made on top of a round, and what it is told.
@@ -97,7 +113,7 @@ class Opening:
     now_us: int
     commands: Callable[[Round], list[Any]]
     answer: Callable[[World], Answer]
-    served: Future[Outcome | None] = field(default_factory=Future)
+    served: Future[Served] = field(default_factory=Future)
 
 
 class LeaseDesk:
@@ -109,8 +125,8 @@ class LeaseDesk:
         self._waiting: deque[Opening] = deque()
         self._thread = ThreadPoolExecutor(1, "lease-desk")
 
-    def open(self, opening: Opening) -> Future[Outcome | None]:
-        """How it will have been recorded; None: not here, so handle it alone.
+    def open(self, opening: Opening) -> Future[Served]:
+        """How it will have been recorded.
 
         The future raises LogBusy, OutcomeUnknown and what reading raises, for all of a round.
         """
@@ -129,30 +145,66 @@ class LeaseDesk:
         if not openings:
             return
         try:
-            outcomes = self._serve(openings)
-        except LOG_AWAY as error:
+            served = self._serve(openings)
+        except _AWAY as error:
             for opening in openings:
                 opening.served.set_exception(error)
             return
         except Exception:
             # One of them may have spoiled it for all; alone each gets what it deserves.
             logger.exception("a round of openings failed")
-            outcomes = [None] * len(openings)
-        for opening, outcome in zip(openings, outcomes, strict=True):
-            opening.served.set_result(outcome)
+            served = [Served(None, 0.0)] * len(openings)
+        for opening, one in zip(openings, served, strict=True):
+            opening.served.set_result(one)
 
-    def _serve(self, openings: Sequence[Opening]) -> list[Outcome | None]:
+    def _serve(self, openings: Sequence[Opening]) -> list[Served]:
+        """Each with its own time, and its part of what all of them share."""
+        began_s = time.monotonic()
         accounts = {opening.account_id for opening in openings}
-        names = [f"party:{account}:{source}" for account in accounts for source in _SOURCES]
         now_us = max(one.now_us for one in openings)
-        self._states.refresh()
-        ahead = Ahead(self._states, self._ledger.books.balances_of(names))
+        ahead = self._ahead(accounts)
         here = Round(self._ledger.world(ahead), now_us, Standings(len(openings)))
-        made = [_order(one, here) for one in openings]
-        orders = [order for order in made if order is not None]
-        self._states.prepare(_streams_of(orders))
-        handled = iter(self._ledger.handle_all(orders, ahead=ahead, now_us=now_us))
-        return [None if order is None else next(handled).outcome for order in made]
+        known = self._ledger.known([one.key for one in openings])
+        own_s, orders = [0.0] * len(openings), dict[int, Order]()
+        for place, one in enumerate(openings):
+            name = one.key.account, one.key.key
+            if name in known:
+                continue  # alone it is told what it was told
+            known.add(name)
+            from_s = time.monotonic()
+            order = _order(one, here)
+            own_s[place] = time.monotonic() - from_s
+            if order is not None:
+                orders[place] = order
+        self._states.prepare(_streams_of(orders.values()))
+        handled = self._handled(list(orders.values()), accounts, ahead, now_us)
+        outcomes = dict(zip(orders, handled, strict=True))
+        shared_s = (time.monotonic() - began_s - sum(own_s)) / len(openings)
+        return [Served(outcomes.get(place), own + shared_s) for place, own in enumerate(own_s)]
+
+    def _handled(
+        self, orders: list[Order], accounts: set[str], ahead: Ahead, now_us: int
+    ) -> list[Outcome | None]:
+        """One append. Where one of them was overtaken nothing of it is recorded: then each half is
+        tried, so that it spoils the round for `SPOILED_MAX` at most.
+        """
+        if not orders:
+            return []
+        handled = self._ledger.handle_all(orders, ahead=ahead, now_us=now_us)
+        is_spoiled = all(not one.done and one.refusal is None for one in handled)
+        if len(orders) <= SPOILED_MAX or not is_spoiled:
+            return [one.outcome for one in handled]
+        half = len(orders) // 2
+        found: list[Outcome | None] = []
+        for some in (orders[:half], orders[half:]):
+            found += self._handled(some, accounts, self._ahead(accounts), now_us)
+        return found
+
+    def _ahead(self, accounts: set[str]) -> Ahead:
+        """States and balances as they stand now."""
+        names = [f"party:{account}:{source}" for account in accounts for source in _SOURCES]
+        self._states.refresh()
+        return Ahead(self._states, self._ledger.books.balances_of(names))
 
 
 def _order(opening: Opening, here: Round) -> Order | None:

@@ -142,19 +142,11 @@ class Service:
             if settings.read_only:
                 options = conninfo_to_dict(conninfo).get("options", "")
                 conninfo = make_conninfo(conninfo, options=f"{options} {READ_ONLY}".lstrip())
-                _require_ready(conninfo)
-            else:
-                _require_primary(conninfo)
-                migrate.migrate(conninfo)
-                with _own(conninfo) as connection:
-                    _migrate_lanes(connection, settings.lanes)
-                    keys = secret_files.made_folder(settings.data_dir)
-                    key_files.open_log(connection, keys, settings.log_origin, lost)
-            service = cls(settings, conninfo, clock or WallClock())
-            service.embedded = embedded
-            stack.callback(service._close)
-            founding.require_environment(service.ledger, settings)
-            with service.connect() as connection:
+            with _made_ready(conninfo, settings, lost) as connection:
+                service = cls(settings, conninfo, clock or WallClock())
+                service.embedded = embedded
+                stack.callback(service._close)
+                founding.require_environment(service.ledger, settings)
                 lane_store.require_placed(connection)
                 if not settings.read_only:
                     tables.ensure(connection)
@@ -324,16 +316,37 @@ class Service:
         self.ledger.close()
 
 
-def _require_primary(conninfo: str) -> None:
+@contextmanager
+def _made_ready(
+    conninfo: str, settings: Settings, lost: frozenset[str]
+) -> Generator[Connection, None, None]:
+    """A connection with the projections' role to a database of this version whose keys are here.
+    One for all that a start asks: PostgreSQL begins a process for each.
+    Raises as `Service.open`, and NotReady.
+    """
+    with DurableConnection.connect(conninfo, autocommit=True) as connection:
+        if settings.read_only:
+            _require_ready(connection)
+        else:
+            _require_primary(connection)
+            migrate.migrate_on(connection)
+        connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
+        if not settings.read_only:
+            _migrate_lanes(connection, settings.lanes)
+            keys = secret_files.made_folder(settings.data_dir)
+            key_files.open_log(connection, keys, settings.log_origin, lost)
+        yield connection
+
+
+def _require_primary(connection: Connection) -> None:
     """Raises NotReady on a standby, where the first migration would fail; LanesMisplaced."""
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        lane_store.require_market(connection)
-        if runner.is_read_only(connection):
-            raise NotReady(
-                "this database is a standby or takes read-only transactions alone: nothing can be"
-                " recorded. Give the primary's address, or answer from it with `serve --read-only`"
-                " (TALLYSTICK_READ_ONLY=true)"
-            )
+    lane_store.require_market(connection)
+    if runner.is_read_only(connection):
+        raise NotReady(
+            "this database is a standby or takes read-only transactions alone: nothing can be"
+            " recorded. Give the primary's address, or answer from it with `serve --read-only`"
+            " (TALLYSTICK_READ_ONLY=true)"
+        )
 
 
 def _migrate_lanes(connection: Connection, lanes: LaneMap) -> None:
@@ -347,11 +360,10 @@ def _migrate_lanes(connection: Connection, lanes: LaneMap) -> None:
             logger.error("usage lanes %s are stopped: %s", ranges(some), error)
 
 
-def _require_ready(conninfo: str) -> None:
+def _require_ready(connection: Connection) -> None:
     """Raises NotReady when this version would have to change something before it can read."""
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        missing = [one.name for one in migrate.missing(connection)]
-        differing = missing or tables.differing(connection)
+    missing = [one.name for one in migrate.missing(connection)]
+    differing = missing or tables.differing(connection)
     if missing or differing:
         raise NotReady(
             f"the database is not of this version ({(missing or differing)[0]}), and a server that"

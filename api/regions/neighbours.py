@@ -32,20 +32,16 @@ from domain.fleet.provider import region_stream
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
+from domain.regions.neighbour_proofs import ADDRESSES_MAX, PEERS_MAX, Tried, answer_text, statement
 from domain.regions.neighbours import (
-    ADDRESSES_MAX,
     FRESH_US,
-    PEERS_MAX,
     VERDICTS,
     Seen,
     TellNeighbours,
     Told,
-    Tried,
-    answer_text,
     is_tried,
     require_recent,
     see,
-    statement,
     verdict_of,
 )
 from projections.fleet import fleet, regions

@@ -3,4 +3,12 @@ administrators, and what nodes measured of the way to them go in; a region or a 
 list, and permissions, come out.
 """
 
-__all__ = ("administrators", "boundaries", "neighbours", "reachability", "registry", "wait_list")
+__all__ = (
+    "administrators",
+    "boundaries",
+    "neighbour_proofs",
+    "neighbours",
+    "reachability",
+    "registry",
+    "wait_list",
+)

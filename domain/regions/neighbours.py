@@ -26,25 +26,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from domain.duration import DAY_US, HOUR_US, MINUTE_US
-from domain.fleet.keys import envelope
 from domain.fleet.node import NodeState, existing_node, node_of
 from domain.fleet.provider import existing_region
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
+from domain.regions.neighbour_proofs import (
+    ADDRESSES_MAX,
+    CHALLENGE_US,
+    PEERS_MAX,
+    Tried,
+    private_address,
+)
 from domain.stream import Change, Stream, World
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """Another node of the region. `proof`: what it signed, hex; empty: nothing of it answered."""
-
-    node_id: str
-    proof: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,25 +70,14 @@ class TellNeighbours:
     at_us: int
 
 
-PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
-"""RFC 1918."""
-PORTS = range(1_024, 65_536)
-ADDRESSES_MAX = 8
-PEERS_MAX = 128
-"""Nodes that one node tries: all others of a region that is not larger."""
 PAIRS, ENOUGH = 32, 8
 """Of each node of a larger region: so many pairs are drawn, about; so many have to be reached. What
 it tells is four facts a day of 7 kB.
 """
-CHALLENGE_US = 10 * MINUTE_US
-"""So old a challenge may be, and so far a clock may differ from the server's."""
 TOLD_EVERY_US = 6 * HOUR_US
 """What has not changed is recorded again after so long."""
 CHANGED_EVERY_US = 5 * MINUTE_US
 FRESH_US = DAY_US
-
-TRIED_TYPE = "org.tallystick.node.neighbours.v1"
-ANSWER_TYPE = "org.tallystick.node.neighbour-answer.v1"
 
 CONNECTED, DISCONNECTED, UNKNOWN, SINGLE = VERDICTS = (
     "connected",
@@ -99,37 +85,6 @@ CONNECTED, DISCONNECTED, UNKNOWN, SINGLE = VERDICTS = (
     "unknown",
     "single",
 )
-
-
-def answer_text(challenge: int, asked_by: str, node_id: str) -> bytes:
-    """What a node signs for another one that reached it."""
-    return envelope(ANSWER_TYPE, "\n".join((str(challenge), asked_by, node_id)).encode())
-
-
-def statement(
-    node_id: str, challenge: int, addresses: Collection[str], tried: Collection[Tried]
-) -> bytes:
-    """What a node signs of all that it tells: one line each, in the order told."""
-    lines = [node_id, str(challenge), *addresses]
-    lines += [f"{one.node_id} {one.proof}" for one in tried]
-    return envelope(TRIED_TYPE, "\n".join(lines).encode())
-
-
-def private_address(text: str) -> tuple[str, int] | None:
-    """Host and port of `10.1.2.3:7714`; None where it is no address of RFC 1918."""
-    host, _, port = text.rpartition(":")
-    if not is_private(host) or not (port.isascii() and port.isdigit() and len(port) <= 5):
-        return None
-    return (host, int(port)) if int(port) in PORTS else None
-
-
-def is_private(host: str) -> bool:
-    """Whether it is an address of RFC 1918, written as such."""
-    try:
-        address = IPv4Address(host)
-    except ValueError:
-        return False
-    return any(address in network for network in PRIVATE)
 
 
 # What is remembered.

@@ -693,6 +693,15 @@ class Ledger:
         )
         return int(rows[0]["gone"])
 
+    def known(self, keys: Sequence[CommandKey]) -> set[tuple[str, str]]:
+        """Account and key of those that were handled before, whatever was asked then."""
+        rows = self.market.datastore.rows(
+            "SELECT c.account, c.key FROM command c JOIN unnest(%s::text[], %s::text[])"
+            " k(account, key) ON c.account = k.account AND c.key = k.key",
+            ([one.account for one in keys], [one.key for one in keys]),
+        )
+        return {(row["account"], row["key"]) for row in rows}
+
     def stored(self, key: CommandKey) -> Appended | None:
         """How a command ended that was handled before; None if it was not."""
         rows = self.market.datastore.rows(

@@ -12,10 +12,12 @@ import base64
 import hashlib
 import html
 import re
+import socket
 import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -74,9 +76,8 @@ class Page:
         self._look = look
         self._kept: tuple[float, bytes] | None = None
         self._server = _LocalServer(("127.0.0.1", port), _handler(self.content))
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 1.0}, daemon=True
-        )
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     @property
@@ -84,9 +85,17 @@ class Page:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        """At once, unless a request is being answered: that is waited for."""
+        self._closing.set()
+        with suppress(OSError):  # it waits for a connection: this one says nothing
+            socket.create_connection(("127.0.0.1", self.port), timeout=REQUEST_S_MAX).close()
         self._thread.join()
+        self._server.server_close()
+
+    def _serve(self) -> None:
+        """Asleep between two requests: nothing is looked at now and then."""
+        while not self._closing.is_set():
+            self._server.handle_request()
 
     def content(self) -> bytes:
         """The page, made anew when it is a minute old. Only the page's own thread calls this."""

@@ -24,12 +24,14 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from node_reporter.executor.datastores import StoreSettings
-from node_reporter.executor.work import is_variable
 from node_reporter.identity import KeyUnreadable, write_secret
 from node_reporter.machine.config import NotJoined
 from node_reporter.terminal import ConfigUnreadable
+
+if TYPE_CHECKING:
+    from node_reporter.executor.datastores import StoreSettings
 
 STATE_VARIABLE = "TALLYSTICK_EXECUTOR_STATE"
 FILE_BYTES_MAX = 1_048_576
@@ -166,6 +168,9 @@ def _variables(path: Path) -> dict[str, dict[str, str]]:
     """Tables of texts. Raises ConfigUnreadable, KeyUnreadable."""
     if not path.exists():
         return {}
+    # The rules of jobs and leases take four times as long to import as all that a meter needs.
+    from node_reporter.executor.work import is_variable
+
     read_secret(path)
     found: dict[str, dict[str, str]] = {}
     for account, values in _toml(path).items():
@@ -219,6 +224,8 @@ def store_settings(folder: ExecutorFolder) -> StoreSettings | None:
     """
     if not folder.datastores.exists():
         return None
+    from node_reporter.executor.datastores import StoreSettings  # as above
+
     read_secret(folder.datastores)
     told = _toml(folder.datastores)
     servers, folders = told.pop("servers", []), told.pop("folders", {})

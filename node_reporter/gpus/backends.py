@@ -10,7 +10,6 @@ import argparse
 import shlex
 from typing import Any
 
-from domain.fleet.licence import seat_id, seat_of
 from node_reporter.clock import Clock
 from node_reporter.gpus.seam import Backend, MonitorBlind
 from node_reporter.gpus.simulated import SimulatedGpus
@@ -123,6 +122,7 @@ def of_hardware(name: str) -> Backend:
 
 
 def _seats(options: argparse.Namespace) -> Backend:
+    from domain.fleet.licence import seat_id, seat_of
     from node_reporter.gpus.seats import LicenceSeats
 
     told = {

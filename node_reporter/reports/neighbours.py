@@ -26,7 +26,7 @@ from typing import Any
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
-from domain.regions.neighbours import (
+from domain.regions.neighbour_proofs import (
     ADDRESSES_MAX,
     CHALLENGE_US,
     PEERS_MAX,

@@ -13,13 +13,15 @@ SCORES_MAX nodes with each `follow`: until a node's turn comes its score is yest
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from psycopg.rows import dict_row
+from psycopg import Cursor
+from psycopg.rows import dict_row, tuple_row
 
 from domain.cloud.quotas import NO_QUOTAS, RegionQuotas, jobs_of, quotas_after
 from domain.duration import DAY_US
@@ -139,33 +141,33 @@ _NODES = f"""
             WHERE t.region_id = c.region_id AND t.position > c.position) AS taken
         FROM proj_fleet.cloud_quota c WHERE c.region_id = n.region_id) q ON true
     LEFT JOIN proj_fleet.served s ON s.node_id = n.node_id AND s.epoch = {_EPOCH_NOW}
-    WHERE n.phase <> 'retired' AND (%(all)s OR n.node_id = ANY(%(ids)s))
+    WHERE n.phase <> 'retired' AND n.node_id = ANY(%(ids)s)
 """
 _DEVICES = """
     SELECT node_id, model, memory_mib, coalesce(gpu_class, ''), vendor, kind, device_id,
         share_free, mem_free, mode, is_divisible
-    FROM proj_fleet.device WHERE NOT retired AND (%(all)s OR node_id = ANY(%(ids)s))
+    FROM proj_fleet.device WHERE NOT retired AND node_id = ANY(%(ids)s)
     ORDER BY node_id, device_id
 """
 _HOLDINGS = """
     SELECT h.device_id, h.share_ppm, h.profile, h.start FROM proj_fleet.holding h
     JOIN proj_fleet.device d USING (device_id)
-    WHERE h.mode IN ('mig', 'time_slice') AND (%(all)s OR d.node_id = ANY(%(ids)s))
+    WHERE h.mode IN ('mig', 'time_slice') AND d.node_id = ANY(%(ids)s)
 """
 _OFFERS = """
     SELECT node_id, offer_id, price_units, pay_with, fractions, available_until_us, terms::text
-    FROM proj_fleet.offer WHERE withdrawn_at_us IS NULL AND (%(all)s OR node_id = ANY(%(ids)s))
+    FROM proj_fleet.offer WHERE withdrawn_at_us IS NULL AND node_id = ANY(%(ids)s)
 """
 _STATED = """
     SELECT n.node_id, a.name, a.value, a.signer_account_id, a.expires_at_us
     FROM proj_fleet.attribute a JOIN proj_fleet.node n
         ON a.subject_id = n.node_id OR a.subject_id = n.provider_id
-    WHERE a.revoked_at_us IS NULL AND (%(all)s OR n.node_id = ANY(%(ids)s))
+    WHERE a.revoked_at_us IS NULL AND n.node_id = ANY(%(ids)s)
     ORDER BY a.position
 """
 _WINDOWS = """
     SELECT node_id, from_us, until_us FROM proj_fleet.maintenance
-    WHERE cancelled_at_us IS NULL AND (%(all)s OR node_id = ANY(%(ids)s)) ORDER BY from_us
+    WHERE cancelled_at_us IS NULL AND node_id = ANY(%(ids)s) ORDER BY from_us
 """
 _SCORED = "SELECT to_regclass('proj_reputation.day') IS NOT NULL"
 _TODAY = f"""
@@ -186,6 +188,22 @@ _FEES = """
     WHERE effective_from_us <= %(at)s ORDER BY gpu_class, version DESC
 """
 
+
+def _both(sql: str) -> tuple[bytes, bytes]:
+    """A question about all nodes, and the one about some: for each PostgreSQL keeps a plan."""
+    some = re.compile(r"\s+AND [a-z.]*node_id = ANY\(%\(ids\)s\)")
+    of_all, times = some.subn("", sql)
+    assert times == 1, sql
+    return of_all.encode(), sql.encode()
+
+
+FEW = 200
+_PLANNED_ONCE = "SET LOCAL plan_cache_mode = force_generic_plan"
+"""Planning ten tables takes 12 ms, a few nodes are read in 1: and one plan is right for any few."""
+_PLANNED_AS_BEFORE = "SET LOCAL plan_cache_mode TO DEFAULT"
+_NODES_BOTH = _both(_NODES)
+_BY_NODE = [_both(sql) for sql in (_HOLDINGS, _DEVICES, _OFFERS, _STATED, _WINDOWS)]
+
 _terms_of = msgspec.json.Decoder(OfferTerms).decode
 _quotas_of = msgspec.json.Decoder(RegionQuotas).decode
 
@@ -204,21 +222,26 @@ class Feed:
         return cls(Columns())
 
     def follow(self, connection: Connection) -> int:
-        """Bring the columns to where the fleet's projection is now; returns that position."""
-        with connection.transaction():
+        """Bring the columns to where the fleet's projection is now; returns that position.
+
+        What does not rest on an earlier answer is asked together: a round of openings waits for it.
+        """
+        with connection.transaction(), connection.pipeline():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            row = connection.execute(_POSITION).fetchone()
+            there, scored = connection.execute(_POSITION), connection.execute(_SCORED)
+            row = there.fetchone()
             assert row is not None
             last = int(row[0])
             # A projection that is rebuilt may be behind what was read from the one before it.
             if last == self.position and not self.unscored:
                 return last
-            today = _today(connection)
+            day = _today(connection) if scored.fetchone() == (True,) else None
+            today = day or 0
             if self.position < 0 or not 0 <= last - self.position <= ANEW_FACTS:
-                self._read_all(connection)
+                self._read_all(connection, day)
                 self.scored_day, self.unscored = today, []
             elif last > self.position:
-                self._read_changes(connection, self.position, last)
+                self._read_changes(connection, self.position, last, day)
             self._score(connection, today)
         self.position = last
         return last
@@ -235,13 +258,13 @@ class Feed:
             places = list(self.columns.rows_of.get(node_id, {}).values())
             self.columns.rate(places, known.get(node_id))
 
-    def _read_all(self, connection: Connection) -> None:
+    def _read_all(self, connection: Connection, day: int | None) -> None:
         columns = Columns()
-        columns.fill(_rows(connection, None))
+        columns.fill(_rows(connection, None, day))
         columns.deal_with(_lists(connection))
         self.columns = columns
 
-    def _read_changes(self, connection: Connection, first: int, last: int) -> None:
+    def _read_changes(self, connection: Connection, first: int, last: int, day: int | None) -> None:
         span: dict[str, Any] = {"first": first, "last": last}
         known = (*_NODE_TOPICS, *_LIST_TOPICS, _SERVED_TOPIC, _EPOCH_TOPIC)
         told = connection.execute(_KINDS, {**span, "topics": list(known)})
@@ -249,9 +272,9 @@ class Feed:
         if not kinds:
             return
         if kinds & set(_NODE_TOPICS):
-            ids = self._touched(connection, span, list(_NODE_TOPICS))
+            ids = [str(row[0]) for row in _touched(connection, span, list(_NODE_TOPICS))]
             found: dict[str, list[OfferedNode]] = {node_id: [] for node_id in ids}
-            for row in _rows(connection, ids):
+            for row in _rows(connection, ids, day):
                 found[row.node_id].append(row)
             for node_id, rows in found.items():
                 self.columns.put(node_id, rows)
@@ -260,22 +283,19 @@ class Feed:
         if _EPOCH_TOPIC in kinds:
             self.columns.serve(slice(None), 0)
         if _SERVED_TOPIC in kinds:
-            ids = self._touched(connection, span, [_SERVED_TOPIC])
+            ids = [str(row[0]) for row in _touched(connection, span, [_SERVED_TOPIC])]
             for node_id, gpu_us in connection.execute(_SERVED, {"ids": ids}):
                 places = list(self.columns.rows_of.get(node_id, {}).values())
                 self.columns.serve(places, gpu_us)
 
-    def _touched(
-        self, connection: Connection, span: dict[str, Any], topics: list[str]
-    ) -> list[str]:
-        rows = connection.execute(_TOUCHED, {**span, "topics": topics})
-        return [str(row[0]) for row in rows]
+
+def _touched(connection: Connection, span: dict[str, Any], topics: list[str]) -> Cursor[Any]:
+    """The nodes that facts of these names are about."""
+    return connection.execute(_TOUCHED, {**span, "topics": topics})
 
 
 def _today(connection: Connection) -> int:
-    """The UTC day of the newest fact that the view of reputation has; 0 without one."""
-    if connection.execute(_SCORED).fetchone() != (True,):
-        return 0
+    """The UTC day of the newest fact that the view of reputation has; 0 before the first."""
     row = connection.execute(_TODAY.encode()).fetchone()
     return 0 if row is None else int(row[0])
 
@@ -292,24 +312,24 @@ def _lists(connection: Connection) -> dict[str, tuple[frozenset[str], frozenset[
     }
 
 
-def _rows(connection: Connection, ids: Sequence[str] | None) -> Iterator[OfferedNode]:
-    """The rows of these nodes, or of all: one for each offer and each sort of device."""
-    values = {"all": ids is None, "ids": list(ids or ())}
+def _rows(
+    connection: Connection, ids: Sequence[str] | None, day: int | None
+) -> Iterator[OfferedNode]:
+    """The rows of these nodes, or of all: one for each offer and each sort of device. `day`: of
+    the scores; None: there are none.
+    """
+    values = {"ids": list(ids or ())}
 
-    def grouped(sql: str) -> Mapping[str, list[tuple[Any, ...]]]:
-        found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-        with connection.cursor(binary=True) as cursor:
-            for key, *rest in cursor.execute(sql.encode(), values):
-                found[key].append(tuple(rest))
-        return found
+    def asked(both: tuple[bytes, bytes], row_factory: Any = tuple_row) -> Cursor[Any]:
+        cursor = connection.cursor(binary=True, row_factory=row_factory)
+        return cursor.execute(both[ids is not None], values, prepare=True)
 
-    held, devices, offers = grouped(_HOLDINGS), grouped(_DEVICES), grouped(_OFFERS)
-    stated, windows = grouped(_STATED), grouped(_WINDOWS)
-    known: Mapping[str, int] = {}
-    if connection.execute(_SCORED).fetchone() == (True,):
-        known = scores.read_known(connection, ids, _today(connection))
-    with connection.cursor(binary=True, row_factory=dict_row) as cursor:
-        nodes = cursor.execute(_NODES.encode(), values).fetchall()
+    if len(values["ids"]) <= FEW:
+        connection.execute(_PLANNED_ONCE)
+    answers = [asked(_NODES_BOTH, dict_row), *(asked(both) for both in _BY_NODE)]
+    connection.execute(_PLANNED_AS_BEFORE)
+    known = {} if day is None else scores.read_known(connection, ids, day)
+    nodes, (held, devices, offers, stated, windows) = answers[0], map(_grouped, answers[1:])
     for node in nodes:
         node_id = node["node_id"]
         base = _node(node, stated.get(node_id, []), windows.get(node_id, []))
@@ -320,6 +340,14 @@ def _rows(connection: Connection, ids: Sequence[str] | None) -> Iterator[Offered
         for sort_of, free in sorts.items():
             for offer in offers.get(node_id) or [NO_OFFER]:
                 yield _row(base, sort_of, tuple(free), offer)
+
+
+def _grouped(rows: Iterable[tuple[Any, ...]]) -> Mapping[str, list[tuple[Any, ...]]]:
+    """By the first of each."""
+    found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for key, *rest in rows:
+        found[key].append(tuple(rest))
+    return found
 
 
 def _node(

@@ -6,6 +6,7 @@ second it arises between the asking and the taking. Each cell says whether the l
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from domain.money import credit
 from domain.prices.modules import MODULES, Posted
 from domain.prices.tariff import CLOUDBENDER, MeterRate, SlaClass, SlaTier, publish
 from domain.storage.node_room import room_stream
-from tests.scenes.server import Caller, Provider, Scene
+from tests.scenes.server import Caller, Provider, Scene, opened
 from tests.scenes.serving import Market
 
 SECOND_US = 1_000_000
@@ -49,7 +50,10 @@ class Shop:
         self.node = scene.provider
         self.pool_id: str | None = None
         self.demands: dict[str, Any] = {}
-        now_us = scene.clock.now_us()
+
+    def open(self) -> None:
+        """The node alone is on offer, under a tariff with two classes, and its owner has money."""
+        scene, now_us = self.scene, self.scene.clock.now_us()
         tariff = publish(CLOUDBENDER, version=2, effective_from_us=now_us, by="op", at_us=now_us)
         tariff = replace(tariff, sla=(BASIC, STANDARD))
         scene.service.ledger.handle(tariff, key=None, now_us=now_us)
@@ -167,18 +171,30 @@ class Shop:
         return self.scene.owner.post(f"/v1/auctions/{lease_id}/bids", body)
 
 
+@pytest.fixture(scope="session")
+def founded_shop(founded_market: Market, tmp_path_factory: pytest.TempPathFactory) -> Market:
+    """The market once the shop is open: every test begins there, on a copy of it."""
+    postgres, folder = founded_market.postgres, tmp_path_factory.mktemp("shop")
+    name = "template_shop"
+    address = postgres.create_database(name, template=founded_market.database)
+    shutil.copytree(founded_market.folder, folder, dirs_exist_ok=True)
+    with opened(address, folder, founded_market.scene, spec_ttl_s=TTL_S) as scene:
+        Shop(scene).open()
+    return Market(postgres, name, folder, scene)
+
+
 @pytest.fixture
-def shop(founded_market: Market, tmp_path: Path) -> Generator[Shop, None, None]:
-    with founded_market.copied(tmp_path, spec_ttl_s=TTL_S) as scene:
+def shop(founded_shop: Market, tmp_path: Path) -> Generator[Shop, None, None]:
+    with founded_shop.copied(tmp_path, spec_ttl_s=TTL_S) as scene:
         yield Shop(scene)
 
 
 @pytest.fixture(scope="module")
 def metered_shop(
-    founded_market: Market, tmp_path_factory: pytest.TempPathFactory
+    founded_shop: Market, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[Shop, None, None]:
     """The shop of tests that close what they leased; its tariff prices network and storage."""
-    with founded_market.copied(tmp_path_factory.mktemp("metered"), spec_ttl_s=TTL_S) as scene:
+    with founded_shop.copied(tmp_path_factory.mktemp("metered"), spec_ttl_s=TTL_S) as scene:
         shop = Shop(scene)
         metered(shop)
         yield shop
@@ -186,10 +202,10 @@ def metered_shop(
 
 @pytest.fixture(scope="module")
 def disk_shop(
-    founded_market: Market, tmp_path_factory: pytest.TempPathFactory
+    founded_shop: Market, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[Shop, None, None]:
     """The shop of tests that give back the disk they took; its node has 100 GiB of it."""
-    with founded_market.copied(tmp_path_factory.mktemp("disk"), spec_ttl_s=TTL_S) as scene:
+    with founded_shop.copied(tmp_path_factory.mktemp("disk"), spec_ttl_s=TTL_S) as scene:
         shop = Shop(scene)
         shop.offer(**DISK)
         yield shop

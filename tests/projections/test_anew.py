@@ -13,8 +13,6 @@ from projections import anew, runner, tables
 from projections.runner import GapInLog
 from projections.tables import PROJECTIONS
 from tests.conftest import Databases, fresh
-from tests.projections.reports import append_reports
-from tests.projections.story import Size, Writer, story
 
 SPOILT = """
     UPDATE market_events SET state = convert_to(regexp_replace(convert_from(state, 'UTF8'),
@@ -26,15 +24,12 @@ SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'proj%' ORDER BY 
 
 
 @pytest.fixture(scope="module")
-def told(postgres: Databases, template: str) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
+def told(postgres: Databases, story_template: str) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
     """The story, in which every table of every view has rows, and reports."""
     with (
-        fresh(postgres, template) as database,
+        fresh(postgres, story_template) as database,
         psycopg.connect(database, autocommit=True) as connection,
     ):
-        Writer(connection).write(story(Size()))
-        append_reports(connection, nodes=5, reports=4)
-        tables.step_all(connection)
         yield database, connection
 
 
@@ -91,26 +86,21 @@ def test_a_field_that_two_rules_read_as_different_types_is_read_as_each_says() -
     assert len(kinds["lease.reserved.v1", "device_ids"]) == 2, "the story above reads both"
 
 
-def test_one_row_less_in_any_table_of_any_view_is_found(postgres: Databases, template: str) -> None:
+def test_one_row_less_in_any_table_of_any_view_is_found(
+    followed_database: str, followed: psycopg.Connection[Any]
+) -> None:
     """In each of them at once: every table that has rows, and no other, is named."""
-    with (
-        fresh(postgres, template) as database,
-        psycopg.connect(database, autocommit=True) as connection,
-    ):
-        Writer(connection).write(story(Size()))
-        append_reports(connection, nodes=5, reports=4)
-        tables.step_all(connection)
-        changed = {
-            each.name: tuple(
-                name
-                for name, (rows, _) in tables.digest(connection, each.schema).items()
-                if rows and _one_row_less(connection, each.schema, name)
-            )
-            for each in PROJECTIONS
-        }
-        assert sum(map(len, changed.values())) > 100
-        found = anew.compare(database, workers=2, facts_max=500)
-        assert {one.name: one.differing for one in found} == changed
+    changed = {
+        each.name: tuple(
+            name
+            for name, (rows, _) in tables.digest(followed, each.schema).items()
+            if rows and _one_row_less(followed, each.schema, name)
+        )
+        for each in PROJECTIONS
+    }
+    assert sum(map(len, changed.values())) > 100
+    found = anew.compare(followed_database, workers=2, facts_max=500)
+    assert {one.name: one.differing for one in found} == changed
 
 
 def _one_row_less(connection: psycopg.Connection[Any], schema: str, table: str) -> bool:
@@ -120,26 +110,20 @@ def _one_row_less(connection: psycopg.Connection[Any], schema: str, table: str) 
 
 
 def test_a_view_that_cannot_be_built_is_told_and_the_others_are_compared(
-    postgres: Databases, template: str
+    followed_database: str, followed: psycopg.Connection[Any]
 ) -> None:
     """`gpu_us_new` of an accrual is no number any more: views that do not read it come as before,
     though all accruals were to be decoded together.
     """
-    with (
-        fresh(postgres, template) as database,
-        psycopg.connect(database, autocommit=True) as connection,
-    ):
-        Writer(connection).write(story(Size()))
-        tables.step_all(connection)
-        connection.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
-        spoilt = connection.execute(SPOILT)
-        assert spoilt.rowcount == 1
-        found = {one.name: one for one in anew.compare(database, workers=2, facts_max=700)}
-        failed = {name for name, one in found.items() if one.failed is not None}
-        assert {"earnings", "epochs", "usage"} <= failed
-        assert "invalid input syntax" in str(found["earnings"].failed)
-        assert {"leases", "statements", "access", "trust"} <= found.keys() - failed
-        assert {one.differing for name, one in found.items() if name not in failed} == {()}
+    followed.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
+    spoilt = followed.execute(SPOILT)
+    assert spoilt.rowcount == 1
+    found = {one.name: one for one in anew.compare(followed_database, workers=2, facts_max=700)}
+    failed = {name for name, one in found.items() if one.failed is not None}
+    assert {"earnings", "epochs", "usage"} <= failed
+    assert "invalid input syntax" in str(found["earnings"].failed)
+    assert {"leases", "statements", "access", "trust"} <= found.keys() - failed
+    assert {one.differing for name, one in found.items() if name not in failed} == {()}
 
 
 def test_what_a_killed_proof_has_left_is_removed_unless_one_lives(
@@ -162,16 +146,10 @@ def test_what_a_killed_proof_has_left_is_removed_unless_one_lives(
 
 
 def test_a_view_is_rebuilt_where_no_table_may_be_kept_meanwhile(
-    postgres: Databases, template: str
+    followed: psycopg.Connection[Any],
 ) -> None:
     """A database may forbid it: then each rule decodes for itself."""
-    with (
-        fresh(postgres, template) as database,
-        psycopg.connect(database, autocommit=True) as connection,
-    ):
-        Writer(connection).write(story(Size()))
-        tables.step_all(connection, [tables.BY_NAME["epochs"]])
-        name = sql.Identifier(connection.info.dbname)
-        connection.execute(sql.SQL("REVOKE TEMP ON DATABASE {} FROM PUBLIC").format(name))
-        connection.execute(f"SET ROLE {tables.OWNER}".encode())
-        assert tables.rebuild(connection, tables.BY_NAME["epochs"]).differing == ()
+    name = sql.Identifier(followed.info.dbname)
+    followed.execute(sql.SQL("REVOKE TEMP ON DATABASE {} FROM PUBLIC").format(name))
+    followed.execute(f"SET ROLE {tables.OWNER}".encode())
+    assert tables.rebuild(followed, tables.BY_NAME["epochs"]).differing == ()

@@ -15,14 +15,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from ledger.log import codec
+from ledger.log import codec, market
 from projections import runner, tables
 from projections.fleet.fleet import FLEET
 from projections.lease.leases import LEASES
 from projections.metering.usage import USAGE
 from projections.runner import EVERY, GapInLog, Projection
 from projections.tables import PROJECTIONS
-from tests.conftest import Databases, fresh
 from tests.projections.reports import append_reports
 from tests.projections.story import Size, Writer, story
 
@@ -46,13 +45,11 @@ def _digests(connection: psycopg.Connection[Any]) -> dict[str, Any]:
 
 
 def test_every_table_of_every_projection_has_rows_in_the_story(
-    connection: psycopg.Connection[Any],
+    followed_by_all: psycopg.Connection[Any],
 ) -> None:
-    _told(connection)
-    tables.step_all(connection)
     empty = {
         f"{name}.{table}"
-        for name, digest in _digests(connection).items()
+        for name, digest in _digests(followed_by_all).items()
         for table, (rows, _) in digest.items()
         if not rows
     }
@@ -70,129 +67,102 @@ def test_every_table_of_every_projection_has_rows_in_the_story(
     ],
 )
 def test_the_rows_do_not_depend_on_how_the_log_is_cut(
-    connection: psycopg.Connection[Any], facts_max: int
+    followed: psycopg.Connection[Any], facts_max: int
 ) -> None:
-    _told(connection)
-    tables.step_all(connection)
-    whole = _digests(connection)
+    whole = _digests(followed)
     for projection in PROJECTIONS:
-        tables.drop(connection, projection)
-        tables.create(connection, projection)
-        while runner.step(connection, projection, facts_max=facts_max):
+        tables.drop(followed, projection)
+        tables.create(followed, projection)
+        while runner.step(followed, projection, facts_max=facts_max):
             pass
-        while projection.reports and runner.step_lanes(
-            connection, projection, reports_max=facts_max
-        ):
+        while projection.reports and runner.step_lanes(followed, projection, reports_max=facts_max):
             pass
-    assert _digests(connection) == whole
-
-
-@pytest.fixture(scope="module")
-def followed(postgres: Databases, template: str) -> Any:
-    """The story and its views, for tests that leave every row as they found it."""
-    with (
-        fresh(postgres, template) as database,
-        psycopg.connect(database, autocommit=True) as connection,
-    ):
-        _told(connection)
-        tables.step_all(connection)
-        yield connection
+    assert _digests(followed) == whole
 
 
 @pytest.mark.parametrize("projection", PROJECTIONS, ids=lambda each: each.name)
 def test_dropping_and_rebuilding_gives_equal_rows(
-    followed: psycopg.Connection[Any], projection: Projection
+    followed_by_all: psycopg.Connection[Any], projection: Projection
 ) -> None:
-    before = tables.digest(followed, projection.schema)
-    rebuilt = tables.rebuild(followed, projection)
+    before = tables.digest(followed_by_all, projection.schema)
+    rebuilt = tables.rebuild(followed_by_all, projection)
     assert rebuilt.differing == ()
-    assert tables.digest(followed, projection.schema) == before
-    tables.drop(followed, projection)
-    tables.step_all(followed)
-    assert tables.digest(followed, projection.schema) == before
+    assert tables.digest(followed_by_all, projection.schema) == before
+    tables.drop(followed_by_all, projection)
+    tables.step_all(followed_by_all)
+    assert tables.digest(followed_by_all, projection.schema) == before
 
 
 def test_a_rebuild_finds_rows_that_do_not_follow_from_the_log(
-    connection: psycopg.Connection[Any],
+    followed: psycopg.Connection[Any],
 ) -> None:
-    _told(connection)
-    tables.step_all(connection)
-    connection.execute("UPDATE proj_leases.lease SET charge_units = charge_units + 1")
-    assert tables.rebuild(connection, LEASES).differing == ("lease",)
-    assert tables.rebuild(connection, LEASES).differing == ()
+    followed.execute("UPDATE proj_leases.lease SET charge_units = charge_units + 1")
+    assert tables.rebuild(followed, LEASES).differing == ("lease",)
+    assert tables.rebuild(followed, LEASES).differing == ()
 
 
 def test_two_workers_by_lane_rebuild_the_same_rows(
-    database: str, connection: psycopg.Connection[Any]
+    followed_database: str, followed: psycopg.Connection[Any]
 ) -> None:
-    _told(connection)
-    tables.step_all(connection)
-    rebuilt = tables.rebuild(connection, USAGE, conninfo=database, workers=2)
+    rebuilt = tables.rebuild(followed, USAGE, conninfo=followed_database, workers=2)
     assert (rebuilt.reports, rebuilt.differing) == (20, ())
 
 
 def test_another_definition_is_rebuilt_and_the_same_one_is_left_alone(
-    connection: psycopg.Connection[Any],
+    followed: psycopg.Connection[Any],
 ) -> None:
-    _told(connection)
-    tables.step_all(connection)
-    connection.execute("UPDATE proj_fleet.definition SET sha256 = 'older'")
-    connection.execute("DELETE FROM proj_fleet.node")
-    tables.ensure(connection)
-    assert tables.digest(connection, "proj_fleet")["node"][0] == 3
-    oid = connection.execute("SELECT 'proj_fleet'::regnamespace::oid").fetchone()
-    tables.ensure(connection)
-    assert connection.execute("SELECT 'proj_fleet'::regnamespace::oid").fetchone() == oid
+    followed.execute("UPDATE proj_fleet.definition SET sha256 = 'older'")
+    followed.execute("DELETE FROM proj_fleet.node")
+    tables.ensure(followed)
+    assert tables.digest(followed, "proj_fleet")["node"][0] == 3
+    oid = followed.execute("SELECT 'proj_fleet'::regnamespace::oid").fetchone()
+    tables.ensure(followed)
+    assert followed.execute("SELECT 'proj_fleet'::regnamespace::oid").fetchone() == oid
 
 
-def test_what_a_killed_rebuild_left_hinders_no_later_one(
-    connection: psycopg.Connection[Any],
-) -> None:
+def test_what_a_killed_rebuild_left_hinders_no_later_one(followed: psycopg.Connection[Any]) -> None:
     """It died with the rebuilt schema half made, or in place and the old one not yet dropped."""
-    _told(connection)
-    tables.step_all(connection)
     for left in ("next", "old"):
-        tables.create(connection, LEASES, schema=f"{LEASES.schema}_{left}")
-    assert tables.rebuild(connection, LEASES).differing == ()
-    found = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ 'proj_leases_'")
+        tables.create(followed, LEASES, schema=f"{LEASES.schema}_{left}")
+    assert tables.rebuild(followed, LEASES).differing == ()
+    found = followed.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ 'proj_leases_'")
     assert found.fetchall() == []
 
 
 def test_readers_with_prepared_statements_read_the_rebuilt_schema(
-    database: str, connection: psycopg.Connection[Any]
+    followed_database: str, followed: psycopg.Connection[Any]
 ) -> None:
-    writer = _told(connection)
-    tables.step_all(connection)
-    with psycopg.connect(database, autocommit=True) as reader:
+    with psycopg.connect(followed_database, autocommit=True) as reader:
         count = b"SELECT count(*), min(tableoid) FROM proj_leases.lease"
         first = reader.execute(count, prepare=True).fetchone()
-        tables.rebuild(connection, LEASES)
+        tables.rebuild(followed, LEASES)
         second = reader.execute(count, prepare=True).fetchone()
     assert first is not None
     assert second is not None
     assert (first[0], first[1] != second[1]) == (second[0], True)
-    assert tables.position_of(connection, LEASES) == writer.position
+    assert tables.position_of(followed, LEASES) == market.head(followed)
 
 
 def test_a_retired_schema_takes_no_more_facts(connection: psycopg.Connection[Any]) -> None:
+    tables.ensure(connection, [FLEET])
     _told(connection)
-    tables.step_all(connection)
     connection.execute("UPDATE proj_fleet.position SET position = %s", (runner.RETIRED,))
     assert runner.step(connection, FLEET) == 0
+    assert tables.digest(connection, "proj_fleet")["node"][0] == 0
 
 
 def test_the_workers_role_makes_follows_and_rebuilds_and_the_apps_role_only_reads(
-    database: str, connection: psycopg.Connection[Any]
+    bare_database: str, bare: psycopg.Connection[Any]
 ) -> None:
-    writer = _told(connection)
-    with psycopg.connect(database, autocommit=True) as worker:
+    writer = _told(bare)
+    with psycopg.connect(bare_database, autocommit=True) as worker:
         worker.execute("SET ROLE tallystick_projections")
         readers = sum(each.reports is not None for each in PROJECTIONS)
         read = REPORTS * (readers - 1) + PINNED
         assert tables.step_all(worker) == len(PROJECTIONS) * writer.position + read
         assert {tables.rebuild(worker, each).differing for each in PROJECTIONS} == {()}
-    tables.rebuild(connection, LEASES)  # by the superuser: the role goes on owning it
-    with psycopg.connect(database, autocommit=True) as worker:
+    tables.rebuild(bare, LEASES)  # by the superuser: the role goes on owning it
+    with psycopg.connect(bare_database, autocommit=True) as worker:
         worker.execute("SET ROLE tallystick_projections")
         assert tables.rebuild(worker, LEASES).differing == ()
         worker.execute("SET ROLE tallystick_app")
@@ -208,7 +178,7 @@ def test_a_second_runner_waits_for_the_first_and_goes_on_where_it_stopped(
     database: str, connection: psycopg.Connection[Any]
 ) -> None:
     _told(connection)
-    tables.ensure(connection)
+    tables.ensure(connection, [LEASES])
     done: list[int] = []
     with psycopg.connect(database, autocommit=True) as first, first.transaction():
         assert runner.step(first, LEASES, facts_max=100) == 100
@@ -230,7 +200,7 @@ def test_a_runner_that_folded_reports_another_has_applied_drops_its_work(
     database: str, connection: psycopg.Connection[Any]
 ) -> None:
     _told(connection)
-    tables.ensure(connection)
+    tables.ensure(connection, [USAGE])
     raced: list[int] = []
     assert USAGE.reports is not None
     fold = USAGE.reports.fold
@@ -258,7 +228,7 @@ def test_a_gap_below_the_head_stops_a_projection_before_it_counts_anything(
     connection: psycopg.Connection[Any],
 ) -> None:
     _told(connection)
-    tables.ensure(connection)
+    tables.ensure(connection, [FLEET])
     connection.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
     connection.execute("DELETE FROM market_events WHERE notification_id = 50")
     with pytest.raises(GapInLog):
@@ -334,17 +304,17 @@ def test_twenty_kills_of_two_competing_runners_leave_every_row_exactly_once(
 
 
 def test_an_idle_follower_wakes_for_a_fact_and_for_a_report(
-    database: str, connection: psycopg.Connection[Any]
+    bare_database: str, bare: psycopg.Connection[Any]
 ) -> None:
     stop = threading.Event()
-    thread = threading.Thread(target=tables.follow, args=(database, stop))
+    thread = threading.Thread(target=tables.follow, args=(bare_database, stop))
     thread.start()
     try:
-        _wait(lambda: _is_made(connection))
+        _wait(lambda: _is_made(bare))
         time.sleep(0.5)
-        writer = _told(connection)
-        _wait(lambda: all(part.behind == 0 for part in tables.lag(connection)), 10)
-        assert {part.head for part in tables.lag(connection)} == {writer.position, REPORTS, PINNED}
+        writer = _told(bare)
+        _wait(lambda: all(part.behind == 0 for part in tables.lag(bare)), 10)
+        assert {part.head for part in tables.lag(bare)} == {writer.position, REPORTS, PINNED}
     finally:
         stop.set()
         thread.join(10)

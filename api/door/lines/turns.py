@@ -33,7 +33,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from api.door import errors
 from api.door.auth import PUBLIC, Principal
@@ -43,6 +43,10 @@ CREDIT_S = 0.25
 """How much less than the others somebody who was away is held to have had."""
 NEAR_S = 0.25
 """Who had so much more than another, or less, counts as its equal: neither waits for the other."""
+RESTING_MAX = 128
+"""Requests of a process that others' work is waited for without a place: two rounds of the desk.
+One more keeps its place, so that lines grow and are told so, and not what nobody sees.
+"""
 AHEAD_S = 0.1
 """Who had so much more than those who are served has fewer at work."""
 DEBT_S = 2.0
@@ -67,6 +71,9 @@ OUTDATED_MAX = 1_000
 """What an order of callers holds beside those who are there."""
 
 
+T = TypeVar("T")
+
+
 class TooMany(Exception):
     """So many requests of the caller wait that one more may not; in so many seconds it might."""
 
@@ -89,6 +96,8 @@ class Turn:
     """How many times its work counts: more, the longer the line behind it was."""
     charged_s: float = 0.0
     """What was added to what its caller had, before it is known what it costs."""
+    rests_from_s: float | None = None
+    """Since when another works for it, so that its place is free."""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,6 +105,7 @@ class _Caller:
     name: str
     had: float
     at_work: int = 0
+    resting: int = 0
     usual_s: float = COST_FIRST_S
     yields_from_s: float = 0.0  # when its first in line began to wait
     ended_s: float = 0.0
@@ -104,6 +114,10 @@ class _Caller:
     @property
     def is_idle(self) -> bool:
         return not self.at_work and not self.line
+
+    @property
+    def has_place(self) -> bool:
+        return self.at_work > self.resting
 
 
 class _Least:
@@ -160,7 +174,7 @@ class Turns:
         self, at_once: int, each: int, waiting: int, now_s: Callable[[], float] = time.monotonic
     ) -> None:
         self.at_once, self.each, self.waiting = at_once, each, waiting
-        self.at_work = self.in_line = 0
+        self.at_work = self.at_rest = self.in_line = 0
         self._now_s = now_s
         self._callers: dict[str, _Caller] = {}
         self._lines, self._about = _Least(), _Least()
@@ -199,19 +213,56 @@ class Turns:
             if not caller.line:
                 self._lines.drop(caller)
         elif turn.foreseen_s:
-            cost_s = max(COST_MIN_S, now_s - turn.began_s + turn.more_s)
+            rests_from_s = turn.rests_from_s
+            worked_s = (now_s if rests_from_s is None else rests_from_s) - turn.began_s
+            cost_s = max(COST_MIN_S, worked_s + turn.more_s)
             caller.usual_s += (cost_s - caller.usual_s) / 8
             caller.at_work -= 1
-            self.at_work -= 1
+            if rests_from_s is None:
+                self.at_work -= 1
+            else:
+                caller.resting -= 1
+                self.at_rest -= 1
             caller.ended_s = now_s
             self._charge(caller, cost_s * turn.times - turn.charged_s)
             turn.foreseen_s = 0.0
+            if not caller.has_place:
+                self._working.pop(caller.name, None)
             if not caller.at_work:
-                del self._working[caller.name]
                 self._gone.append((now_s, caller))
-            if not self.at_work:
+            if not self.at_work and not self.at_rest:
                 self._idle_from_s = now_s
         self.look()
+
+    def rest(self, turn: Turn, more_s: float = 0.0) -> None:
+        """From now on another works for it, and for many at once: others get its place, and it is
+        still one of the few of its caller. `more_s`: what its part of that work costs, once known.
+        """
+        assert turn.foreseen_s, "it is not at work"
+        turn.more_s += more_s
+        if turn.rests_from_s is not None or self.at_rest >= RESTING_MAX:
+            return
+        turn.rests_from_s, caller = self._now_s(), turn.caller
+        caller.resting += 1
+        self.at_work -= 1
+        self.at_rest += 1
+        if not caller.has_place:
+            del self._working[caller.name]
+        self.look()
+
+    def again(self, turn: Turn, begin: Callable[[], None]) -> Turn:
+        """A place at the head of its caller's line for one that is at work or rests, and ends so:
+        it was in that line before all that stand there.
+        """
+        caller, now_s = turn.caller, self._now_s()
+        next_ = Turn(caller, begin)
+        caller.line.appendleft(next_)
+        self.in_line += 1
+        if len(caller.line) == 1:
+            caller.yields_from_s = now_s
+            self._lines.put(caller)
+        self.end(turn)
+        return next_
 
     def look(self) -> float | None:
         """Begin what may begin. In how many seconds to look again, where nothing else will."""
@@ -281,7 +332,7 @@ class Turns:
 
     def _caller(self, name: str, now_s: float) -> _Caller:
         """Time in which nothing was at work makes all debts smaller."""
-        if not self.at_work:
+        if not self.at_work and not self.at_rest:
             self._reached += now_s - self._idle_from_s
             self._idle_from_s = now_s
         found = self._callers.get(name)
@@ -326,11 +377,22 @@ class Waiting:
     @asynccontextmanager
     async def turn(
         self, name: str, gone: Callable[[], Awaitable[Any]], *, body_bytes: int = 0
-    ) -> AsyncGenerator[None, None]:
+    ) -> AsyncGenerator[AtWork, None]:
         """Work in this block when the turn has come. `gone` ends once the client is not there.
 
         Raises Problem: 429 too_many_at_once where too many wait, or it has waited too long.
         """
+        work = AtWork(self, name, gone)
+        try:
+            await work.begin(body_bytes)
+            yield work
+        finally:
+            work.end()
+
+    async def begun(
+        self, name: str, gone: Callable[[], Awaitable[Any]], body_bytes: int = 0
+    ) -> Turn:
+        """A turn that has come, to be ended. Raises Problem."""
         begun = asyncio.Event()
         try:
             turn = self._turns.ask(name, begun.set, more_s=body_bytes / BODY_BYTES_PER_S)
@@ -338,14 +400,36 @@ class Waiting:
             metrics.TURNED_AWAY.labels("line_full").inc()
             await asyncio.sleep(FULL_SECONDS)  # who asks on and on is not refused on and on
             raise errors.too_many_at_once(full.seconds) from None
+        await self._until_begun(turn, begun, gone)
+        return turn
+
+    async def begun_again(self, before: Turn, gone: Callable[[], Awaitable[Any]]) -> Turn:
+        """See `Turns.again`: a turn that has come. Raises Problem."""
+        begun = asyncio.Event()
+        turn = self._turns.again(before, begun.set)
+        await self._until_begun(turn, begun, gone)
+        return turn
+
+    async def _until_begun(
+        self, turn: Turn, begun: asyncio.Event, gone: Callable[[], Awaitable[Any]]
+    ) -> None:
         try:
             if not begun.is_set():
                 self._look_again()
                 await self._wait(begun, gone)
-            yield
-        finally:
-            self._turns.end(turn)
-            self._look_again()
+        except BaseException:
+            self.end(turn)
+            raise
+
+    def end(self, turn: Turn) -> None:
+        """It is done. Twice is once."""
+        self._turns.end(turn)
+        self._look_again()
+
+    def rest(self, turn: Turn, more_s: float = 0.0) -> None:
+        """See `Turns.rest`."""
+        self._turns.rest(turn, more_s)
+        self._look_again()
 
     async def _wait(self, begun: asyncio.Event, gone: Callable[[], Awaitable[Any]]) -> None:
         since_s = time.monotonic()
@@ -372,3 +456,37 @@ class Waiting:
         seconds = self._turns.look()
         if seconds is not None:
             self._again = asyncio.get_running_loop().call_later(seconds, self._look_again)
+
+
+class AtWork:
+    """A request that waits for its turn or has it."""
+
+    def __init__(self, waiting: Waiting, name: str, gone: Callable[[], Awaitable[Any]]) -> None:
+        self._waiting, self._name, self._gone = waiting, name, gone
+        self._turn: Turn | None = None
+
+    async def begin(self, body_bytes: int = 0) -> None:
+        """Return when the turn has come. Raises Problem."""
+        self._turn = await self._waiting.begun(self._name, self._gone, body_bytes)
+
+    async def wait_for(self, shared: Awaitable[tuple[T, float]]) -> T:
+        """What another thread makes of many requests at once, with the seconds that this one cost:
+        meanwhile others have its place.
+        """
+        assert self._turn is not None
+        self._waiting.rest(self._turn)
+        value, cost_s = await shared
+        self._waiting.rest(self._turn, cost_s)
+        return value
+
+    async def begin_again(self) -> None:
+        """After `wait_for`, for work of its own: it is the next of its line. Raises Problem."""
+        assert self._turn is not None
+        before, self._turn = self._turn, None
+        self._turn = await self._waiting.begun_again(before, self._gone)
+
+    def end(self) -> None:
+        """The next may begin."""
+        if self._turn is not None:
+            self._waiting.end(self._turn)
+            self._turn = None

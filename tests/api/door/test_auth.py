@@ -6,7 +6,7 @@ own -> let through      foreign, absent -> 404, alike      no key -> 401      wr
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from api.door.door import Door
 from api.door.moments import moment
 from api.door.operation import Operation
 from api.governance import policy_rehearsal
+from api.index import WAYS
 from api.main import operations
 from domain.parties.account import ROLES, SCOPES_OF, SCOPES_OF_ROLE
 from tests.scenes.governors import enrol_once, signed_by_two
@@ -44,7 +45,16 @@ PASSED = {200, 201, 402, 409, 412, 422}
 """Through the door and past the question whose it is; what the rules say then is not asked here."""
 
 BY_NAME = {operation.name: operation for operation in operations()}
+ROOM_OF = {name: room for room, found in WAYS.items() for name in found}
 _numbers = itertools.count(1)
+
+
+def by_room(names: Iterable[str]) -> pytest.MarkDecorator:
+    """A test for the operations of each room among these: one for each operation is thousands."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(ROOM_OF[name], []).append(name)
+    return pytest.mark.parametrize("names", found.values(), ids=list(found))
 
 
 @dataclass(frozen=True)
@@ -1043,28 +1053,27 @@ def test_every_operation_has_a_row_in_the_matrix() -> None:
     assert ROWS.keys() == BY_NAME.keys()
 
 
-@pytest.mark.parametrize(
-    "name", [n for n, o in BY_NAME.items() if PUBLIC not in o.access.audiences]
-)
+@by_room(n for n, o in BY_NAME.items() if PUBLIC not in o.access.audiences)
 def test_a_call_without_a_key_is_answered_401(
-    name: str, shared: Scene, places: dict[str, str]
+    names: list[str], shared: Scene, places: dict[str, str]
 ) -> None:
-    response = _call(shared, BY_NAME[name], shared.anybody, places)
-    assert (response.status_code, response.json()["code"]) == (401, "unauthenticated")
-    assert response.headers["WWW-Authenticate"] == "Bearer"
+    for name in names:
+        response = _call(shared, BY_NAME[name], shared.anybody, places)
+        assert (response.status_code, response.json()["code"]) == (401, "unauthenticated"), name
+        assert response.headers["WWW-Authenticate"] == "Bearer", name
 
 
-@pytest.mark.parametrize("name", [n for n, o in BY_NAME.items() if KEY in o.access.audiences])
+@by_room(n for n, o in BY_NAME.items() if KEY in o.access.audiences)
 def test_a_key_without_any_of_the_scopes_is_answered_403(
-    name: str, shared: Scene, places: dict[str, str]
+    names: list[str], shared: Scene, places: dict[str, str]
 ) -> None:
-    operation = BY_NAME[name]
-    useless = next(
-        s for s in ("meter", "audit:read", "payout:read") if s not in operation.access.scopes
-    )
-    caller = _with_scopes(shared, useless)
-    response = _call(shared, operation, caller, places)
-    assert (response.status_code, response.json()["code"]) == (403, "scope_missing")
+    for name in names:
+        operation = BY_NAME[name]
+        useless = next(
+            s for s in ("meter", "audit:read", "payout:read") if s not in operation.access.scopes
+        )
+        response = _call(shared, operation, _with_scopes(shared, useless), places)
+        assert (response.status_code, response.json()["code"]) == (403, "scope_missing"), name
 
 
 _by_scope: dict[tuple[int, str], Caller] = {}
@@ -1077,36 +1086,38 @@ def _with_scopes(scene: Scene, scope: str) -> Caller:
     return found
 
 
-@pytest.mark.parametrize("name", [n for n, o in BY_NAME.items() if o.access.audiences == {KEY}])
+@by_room(n for n, o in BY_NAME.items() if o.access.audiences == {KEY})
 def test_a_node_may_not_make_the_calls_of_people(
-    name: str, shared: Scene, places: dict[str, str]
+    names: list[str], shared: Scene, places: dict[str, str]
 ) -> None:
-    response = _call(shared, BY_NAME[name], shared.provider.node, places)
-    assert (response.status_code, response.json()["code"]) == (403, "audience_wrong")
+    for name in names:
+        response = _call(shared, BY_NAME[name], shared.provider.node, places)
+        assert (response.status_code, response.json()["code"]) == (403, "audience_wrong"), name
 
 
-@pytest.mark.parametrize(
-    "name", [n for n, o in BY_NAME.items() if not o.access.audiences & {EXECUTOR, PUBLIC}]
-)
+@by_room(n for n, o in BY_NAME.items() if not o.access.audiences & {EXECUTOR, PUBLIC})
 def test_an_executor_may_make_the_calls_of_executors_and_no_others(
-    name: str, shared: Scene, places: dict[str, str]
+    names: list[str], shared: Scene, places: dict[str, str]
 ) -> None:
-    response = _call(shared, BY_NAME[name], _executor(shared, shared.provider), places)
-    assert (response.status_code, response.json()["code"]) == (403, "audience_wrong")
+    for name in names:
+        response = _call(shared, BY_NAME[name], _executor(shared, shared.provider), places)
+        assert (response.status_code, response.json()["code"]) == (403, "audience_wrong"), name
 
 
-@pytest.mark.parametrize("name", [n for n, row in ROWS.items() if row.foreign is not None])
+@by_room(n for n, row in ROWS.items() if row.foreign is not None)
 def test_what_belongs_to_another_is_answered_like_what_does_not_exist(
-    name: str, shared: Scene, places: dict[str, str]
+    names: list[str], shared: Scene, places: dict[str, str]
 ) -> None:
-    row, operation = ROWS[name], BY_NAME[name]
-    assert row.foreign is not None
-    caller = _caller(shared, row.foreign)
-    foreign = _call(shared, operation, caller, places)
-    absent = _call(shared, operation, caller, _absent(operation, places))
-    assert foreign.status_code == absent.status_code == 404, (foreign.text, absent.text)
-    told, expected = foreign.json(), absent.json()
-    assert (told["code"], told["title"]) == (expected["code"], expected["title"])
+    for name in names:
+        row, operation = ROWS[name], BY_NAME[name]
+        assert row.foreign is not None
+        caller = _caller(shared, row.foreign)
+        foreign = _call(shared, operation, caller, places)
+        absent = _call(shared, operation, caller, _absent(operation, places))
+        found = foreign.status_code, absent.status_code
+        assert found == (404, 404), (name, foreign.text, absent.text)
+        told, expected = foreign.json(), absent.json()
+        assert (told["code"], told["title"]) == (expected["code"], expected["title"]), name
 
 
 def _absent(operation: Operation, places: dict[str, str]) -> dict[str, str]:
@@ -1141,36 +1152,39 @@ OTHER_ROLES = [role for role in ROLES if role != "owner"]
 """The scene's callers are owners: the other tests of the matrix are theirs."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n for n, o in BY_NAME.items() if KEY in o.access.audiences and ROWS[n].foreign is not None],
-)
+@by_room(n for n, o in BY_NAME.items() if KEY in o.access.audiences and ROWS[n].foreign is not None)
 def test_what_belongs_to_another_is_told_to_no_role(
-    name: str, shared: Scene, places: dict[str, str]
+    names: list[str], shared: Scene, places: dict[str, str]
 ) -> None:
     """Every route, every role, on what is another's and what does not exist."""
-    row, operation = ROWS[name], BY_NAME[name]
-    assert row.foreign is not None
-    told = []
-    for role in OTHER_ROLES:
-        stranger, scopes = _member_of(shared, row.foreign, role)
-        expected = 403 if operation.access.scopes.isdisjoint(scopes) else 404
-        for where in (places, _absent(operation, places)):
-            refused = _call(shared, operation, stranger, where)
-            if refused.status_code != expected:
-                told.append((role, where, refused.text))
+    told = [(name, *each) for name in names for each in _told_to_roles(name, shared, places)]
     assert not told
 
 
-@pytest.mark.parametrize("name", [n for n, row in ROWS.items() if row.own != "anybody"])
-def test_the_owner_is_let_through(name: str, shared: Scene, places: dict[str, str]) -> None:
-    if name in HARMFUL:
-        places = _spare(shared, places, shared.renter)
-    if name == "remove_edge_device":
-        places = {**places, "edge_device_id": added_edge_device(shared)}
-    expected = PASSED | ({404} if name in NOTHING_YET else set())
-    response = _call(shared, BY_NAME[name], _caller(shared, ROWS[name].own), places)
-    assert response.status_code in expected, response.text
+def _told_to_roles(
+    name: str, scene: Scene, places: dict[str, str]
+) -> Iterator[tuple[str, dict[str, str], str]]:
+    """The roles that are answered something else, where, and what they are told."""
+    row, operation = ROWS[name], BY_NAME[name]
+    assert row.foreign is not None
+    for role in OTHER_ROLES:
+        stranger, scopes = _member_of(scene, row.foreign, role)
+        expected = 403 if operation.access.scopes.isdisjoint(scopes) else 404
+        for where in (places, _absent(operation, places)):
+            refused = _call(scene, operation, stranger, where)
+            if refused.status_code != expected:
+                yield role, where, refused.text
+
+
+@by_room(n for n, row in ROWS.items() if row.own != "anybody")
+def test_the_owner_is_let_through(names: list[str], shared: Scene, places: dict[str, str]) -> None:
+    for name in names:
+        here = _spare(shared, places, shared.renter) if name in HARMFUL else places
+        if name == "remove_edge_device":
+            here = {**here, "edge_device_id": added_edge_device(shared)}
+        expected = PASSED | ({404} if name in NOTHING_YET else set())
+        response = _call(shared, BY_NAME[name], _caller(shared, ROWS[name].own), here)
+        assert response.status_code in expected, (name, response.text)
 
 
 HARMFUL = {
@@ -1207,16 +1221,14 @@ GONE_WITH_ITS_NODE = {"reshape_device"}
 """The owner, who was let through before, has retired the node."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n for n, o in BY_NAME.items() if KEY in o.access.audiences and ROWS[n].own != "anybody"],
-)
+@by_room(n for n, o in BY_NAME.items() if KEY in o.access.audiences and ROWS[n].own != "anybody")
 def test_a_member_is_let_through_as_far_as_their_role_goes(
-    name: str, shared: Scene, places: dict[str, str]
+    names: list[str], shared: Scene, places: dict[str, str]
 ) -> None:
     """Every route, every role, on what is the account's own."""
-    answers = {role: _answer_to_a_member(name, role, shared, places) for role in OTHER_ROLES}
-    assert all(is_right for is_right, _ in answers.values()), answers
+    for name in names:
+        answers = {role: _answer_to_a_member(name, role, shared, places) for role in OTHER_ROLES}
+        assert all(is_right for is_right, _ in answers.values()), (name, answers)
 
 
 def _answer_to_a_member(
@@ -1301,17 +1313,19 @@ def test_no_operation_that_changes_anything_is_for_a_scope_that_reads() -> None:
             assert not operation.access.scopes & reads, name
 
 
-@pytest.mark.parametrize("name", [n for n, o in BY_NAME.items() if o.method != "GET"])
-def test_an_auditor_records_nothing(name: str, shared: Scene, places: dict[str, str]) -> None:
-    operation = BY_NAME[name]
-    if KEY not in operation.access.audiences:
-        assert operation.access.audiences <= {PUBLIC, NODE, EXECUTOR}
-        return
-    _call(shared, operation, shared.auditor, places)  # what its body needs is there from now on
-    head = shared.head()
-    response = _call(shared, operation, shared.auditor, places)
-    assert response.status_code == 403
-    assert shared.head() == head
+@by_room(n for n, o in BY_NAME.items() if o.method != "GET")
+def test_an_auditor_records_nothing(
+    names: list[str], shared: Scene, places: dict[str, str]
+) -> None:
+    for name in names:
+        operation = BY_NAME[name]
+        if KEY not in operation.access.audiences:
+            assert operation.access.audiences <= {PUBLIC, NODE, EXECUTOR}, name
+            continue
+        _call(shared, operation, shared.auditor, places)  # what its body needs is there then
+        head = shared.head()
+        response = _call(shared, operation, shared.auditor, places)
+        assert (response.status_code, shared.head()) == (403, head), name
 
 
 def test_a_key_of_the_operators_account_without_its_scope_is_like_anybodys(

@@ -91,18 +91,18 @@ def test_only_reports_themselves_are_exempt_from_the_bucket_of_the_address(
 ) -> None:
     with founded_market.copied(tmp_path, requests_per_second=1, requests_burst=10) as scene:
         for path in ("/v1/nodes/a/b/usage", "/v1/nodes/usage", "/v1/nodes/x/usage/"):
-            assert 429 in {scene.http.post(path).status_code for _ in range(40)}, path
+            assert any(scene.http.post(path).status_code == 429 for _ in range(40)), path
         assert scene.http.post("/v1/nodes/node_x/usage").status_code == 415
 
 
 def test_who_posts_what_no_node_signed_is_turned_away_in_the_end_and_nodes_elsewhere_are_not(
     founded_market: Market, tmp_path: Path
 ) -> None:
-    with founded_market.copied(tmp_path, requests_per_second=1, requests_burst=60) as scene:
+    with founded_market.copied(tmp_path, requests_per_second=1, requests_burst=30) as scene:
         path = f"/v1/nodes/{scene.provider.node_id}/usage"
         named = {"Content-Type": MEDIA_TYPE}
-        answers = [scene.http.post(path, content=b"[]", headers=named) for _ in range(120)]
-        assert [answer.status_code for answer in answers[:60]] == [400] * 60
+        answers = [scene.http.post(path, content=b"[]", headers=named) for _ in range(50)]
+        assert [answer.status_code for answer in answers[:30]] == [400] * 30
         last = answers[-1]
         assert (last.status_code, last.json()["code"]) == (429, "rate_limited")
         assert int(last.headers["Retry-After"]) >= 1
@@ -130,7 +130,7 @@ def test_an_address_that_calls_too_often_is_told_when_to_come_back(
     founded_market: Market, tmp_path: Path
 ) -> None:
     with founded_market.copied(tmp_path, requests_per_second=1, requests_burst=10) as scene:
-        answers = [scene.http.get("/v1/offers") for _ in range(60)]
+        answers = [scene.http.get("/v1/offers") for _ in range(30)]
         turned_away = [answer for answer in answers if answer.status_code == 429]
         assert turned_away
         told = turned_away[0]

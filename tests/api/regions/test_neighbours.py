@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from domain.duration import DAY_US, HOUR_US
-from domain.regions import neighbours as rule
+from domain.regions import neighbour_proofs as rule
 from domain.regions.neighbours import CHANGED_EVERY_US
 from node_reporter.reports.neighbours import Answers
 from node_reporter.reports.reach import Reach

@@ -12,26 +12,28 @@ from hypothesis import strategies as st
 from domain.fleet.provider import RegionOpened
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
-from domain.regions.neighbours import (
+from domain.regions.neighbour_proofs import (
     ADDRESSES_MAX,
     CHALLENGE_US,
+    PEERS_MAX,
+    Tried,
+    private_address,
+)
+from domain.regions.neighbours import (
     CHANGED_EVERY_US,
     CONNECTED,
     DISCONNECTED,
     ENOUGH,
     FRESH_US,
     PAIRS,
-    PEERS_MAX,
     SINGLE,
     TOLD_EVERY_US,
     UNKNOWN,
     NodeNeighboursTried,
     TellNeighbours,
     Told,
-    Tried,
     is_tried,
     neighbours_stream,
-    private_address,
     see,
     verdict_of,
 )

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from domain.regions import neighbours as rule
-from domain.regions.neighbours import CHALLENGE_US, Tried, answer_text, is_private, statement
+from domain.regions import neighbour_proofs as rule
+from domain.regions.neighbour_proofs import CHALLENGE_US, Tried, answer_text, is_private, statement
 from node_reporter.reports import neighbours
 from node_reporter.reports.neighbours import Answers, own_addresses, report, tried
 

@@ -8,7 +8,14 @@ from typing import Any
 from domain.duration import DAY_US
 from domain.fleet import condition, growth
 from domain.fleet import revenue_share as revenue
-from domain.regions import administrators, boundaries, neighbours, reachability, wait_list
+from domain.regions import (
+    administrators,
+    boundaries,
+    neighbour_proofs,
+    neighbours,
+    reachability,
+    wait_list,
+)
 from domain.stream import Stream
 
 HOMES = "region_2"
@@ -108,7 +115,7 @@ def _measured(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any],
                 region_id="region_1",
                 challenge=at_us,
                 addresses=("10.0.0.7:7714",),
-                tried=(neighbours.Tried(nodes[1], proof),),
+                tried=(neighbour_proofs.Tried(nodes[1], proof),),
                 key_id="0" * 16,
                 signature="00" * 64,
                 at_us=at_us,

@@ -110,7 +110,7 @@ def test_flagged_reports_are_counted_and_listed_and_earn_nothing(
     append(connection, node, 1, make_report(node, 1))
     append(connection, node, 2, b'{"not":"a report"}', flags=1)
     append(connection, node, 3, make_report(node, 3))
-    tables.step_all(connection)
+    tables.step_all(connection, only=("usage",))
     reports = usage.read_node_reports(connection, node)
     assert reports is not None
     assert (reports.reports, reports.flagged, reports.last_seq) == (3, 1, 3)
@@ -164,7 +164,7 @@ def test_a_valid_report_of_absurd_time_and_energy_stops_nobodys_sums(
     for seq in range(1, 18):
         append(connection, node, seq, body)
     append(connection, "node_0000000a", 1, make_report("node_0000000a", 1))
-    tables.step_all(connection)
+    tables.step_all(connection, only=("usage",))
     (hour,) = usage.read_node_hours(connection, node)
     assert (hour.rows, hour.leased_ppm_us, hour.energy_mj) == (17 * 128, 2**63 - 1, 2**63 - 1)
     assert (hour.idle_ppm_us, hour.busy_us) == (0, 17 * 128 * day_us)
@@ -187,7 +187,7 @@ def test_a_report_that_is_not_flagged_and_does_not_parse_stops_the_lane(
 def test_an_accrual_is_filed_under_its_lease_hour(connection: psycopg.Connection[Any]) -> None:
     size = Size(leases=4, hours=3)
     Writer(connection).write(story(size))
-    tables.step_all(connection)
+    tables.step_all(connection, only=("usage",))
     lease_id = f"lease_{1:032x}"
     lines = usage.read_accruals(connection, lease_id=lease_id)
     assert [line.hour_index for line in lines] == [0, 1, 2]

@@ -37,7 +37,7 @@ LAST_DAYS = (1, 4, 9, 40)
 def _followed(connection: Any, told: list[Told], facts_max: int) -> list[Row]:
     """What the view holds after these facts, read so many at a time."""
     Writer(connection).write(iter(told))
-    tables.create(connection, REPUTATION)
+    tables.ensure(connection, [REPUTATION])
     while runner.step(connection, REPUTATION, facts_max=facts_max):
         pass
     rows = connection.execute(f"SELECT {COLUMNS} FROM proj_reputation.evidence").fetchall()

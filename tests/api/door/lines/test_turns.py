@@ -244,6 +244,85 @@ def test_the_least_come_first_whatever_was_put_in_and_taken_out(
         assert least.first() is (told[0] if told else None)
 
 
+def test_who_rests_gives_its_place_away_and_counts_still_as_one_of_its_caller() -> None:
+    now_s = 0.0
+    turns, begun = Turns(2, 2, 10, lambda: now_s), list[str]()
+    first, second = (turns.ask("a", lambda: begun.append("a")) for _ in range(2))
+    turns.ask("a", lambda: begun.append("a"))
+    other = turns.ask("b", lambda: begun.append("b"))
+    assert begun == ["a", "a"]
+    now_s = 0.5
+    turns.rest(first)
+    turns.rest(second)
+    assert begun == ["a", "a", "b"], "both places are free, and two of a are still here"
+    assert (turns.at_work, turns.at_rest) == (1, 2)
+    now_s = 60.0
+    turns.rest(first, 0.25)
+    turns.end(first)
+    caller = first.caller
+    assert begun == ["a", "a", "b", "a"]
+    assert (turns.at_work, turns.at_rest, caller.at_work) == (2, 1, 2)
+    assert caller.usual_s == pytest.approx(turns_cost(0.75)), "its own work and its part, no rest"
+    turns.end(first)
+    turns.end(second)
+    turns.end(other)
+    assert (turns.at_work, turns.at_rest, caller.at_work) == (1, 0, 1)
+
+
+def turns_cost(cost_s: float) -> float:
+    """What a caller's next request is taken to cost, after its first one cost so much."""
+    return turns.COST_FIRST_S + (cost_s - turns.COST_FIRST_S) / 8
+
+
+def test_so_many_rest_and_the_next_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "RESTING_MAX", 2)
+    here, begun = Turns(1, 4, 10, lambda: 0.0), list[str]()
+    for name in "abc":
+        here.rest(here.ask(name, lambda: None))
+    assert (here.at_work, here.at_rest) == (1, 2)
+    waits = here.ask("d", lambda: begun.append("d"))
+    assert not begun
+    here.end(waits)
+    assert (here.at_work, here.at_rest, here.in_line) == (1, 2, 0)
+
+
+def test_who_rests_alone_holds_nobody_up() -> None:
+    hall = Hall(8, 4, 60)
+    for _ in range(54):
+        hall.ask("batch", 0.01)
+    resting = hall.turns.ask("light", lambda: None)
+    hall.turns.rest(resting)
+    hall.go(hall.now_s + 3)
+    assert hall.work_of("batch", 100.0, 103.0) >= 54
+
+
+def test_who_comes_back_for_work_of_its_own_is_the_next_of_its_line_however_full() -> None:
+    begun: list[str] = []
+    here = Turns(2, 1, 1, lambda: 0.0)
+    rests = here.ask("a", lambda: None)
+    here.rest(rests)
+    others = [here.ask(name, lambda: None) for name in "bc"]
+    here.ask("a", lambda: begun.append("later"))
+    with pytest.raises(TooMany):
+        here.ask("a", lambda: None)
+    again = here.again(rests, lambda: begun.append("again"))
+    assert not begun
+    here.end(others[0])
+    assert begun == ["again"]
+    here.end(again)
+    assert begun == ["again", "later"]
+
+
+def test_no_debt_is_forgiven_while_another_works_for_those_who_rest() -> None:
+    now_s = 0.0
+    turns = Turns(1, 1, 10, lambda: now_s)
+    turn = turns.ask("a", lambda: None)
+    turns.rest(turn)
+    before, now_s = turns._reached, 5.0
+    turns.ask("b", lambda: None)
+    assert turns._reached - before < 1.0, "the process was not idle"
+
+
 def test_a_line_is_bounded_and_says_when_to_come_back() -> None:
     hall = Hall(2, 1, 3)
     for _ in range(4):
@@ -319,6 +398,26 @@ def test_a_client_that_leaves_leaves_the_line() -> None:
             assert waiting._turns.in_line == 0
         async with waiting.turn("a", _stays):
             pass
+
+    asyncio.run(scenario())
+
+
+def test_who_waited_for_another_thread_comes_back_in_line_for_work_of_its_own() -> None:
+    async def scenario() -> None:
+        waiting = Waiting(1, 1, 10)
+        shared: asyncio.Future[tuple[str, float]] = asyncio.get_running_loop().create_future()
+        async with waiting.turn("a", _stays) as first:
+            made = asyncio.create_task(first.wait_for(shared))
+            await asyncio.sleep(0)
+            async with waiting.turn("b", _stays):
+                shared.set_result(("made", 0.1))
+                assert await made == "made"
+                again = asyncio.create_task(first.begin_again())
+                await asyncio.sleep(0)
+                assert not again.done()
+            await again
+            assert waiting._turns.at_work == 1
+        assert (waiting._turns.at_work, waiting._turns.at_rest) == (0, 0)
 
     asyncio.run(scenario())
 
