@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 from typing import Final, TypeVar
@@ -24,7 +23,7 @@ from typing import Final, TypeVar
 import psycopg
 
 from ledger.log import usage_reads
-from projections import gathered, runner, tables
+from projections import runner, tables
 from projections.decoded import Decoded
 from projections.runner import Connection, Projection
 from projections.tables import PROJECTIONS, Rebuilt
@@ -57,7 +56,6 @@ def compare(
         stack.callback(_forget, owner, projections)
         for each in projections:
             tables.create(owner, each, schema=_beside(each), is_kept=False)
-            gathered.drop_keys(owner, each, _beside(each))
         team = _Team(stack, conninfo, workers)
         _all_facts(team, build, _head(owner), facts_max)
         # A process that folds reports takes a second to start.
@@ -199,12 +197,11 @@ def decode(
 def _apply(connection: Connection, decoded: Decoded, projection: Projection) -> float:
     """Run the rules of one view over a range, in its schema beside; returns the seconds."""
     began = time.perf_counter()
-    schema, added = _beside(projection), gathered.tables_of(projection)
+    schema = _beside(projection)
     with connection.transaction():
         assert runner.lock(connection, schema) == decoded.first, schema
         for rule in projection.rules:
-            simply = replace(rule, sql=gathered.without_conflicts(rule.sql, added))
-            decoded.run(connection, simply, schema)
+            decoded.run(connection, rule, schema)
         runner.move(connection, schema, decoded.last)
     return time.perf_counter() - began
 
@@ -214,6 +211,5 @@ def _differing(connection: Connection, projection: Projection) -> tuple[float, t
     began = time.perf_counter()
     schemas = (projection.schema, _beside(projection))
     with connection.transaction():
-        added = gathered.tables_of(projection)
-        found = tables.differing_rows(connection, projection, schemas, added)
+        found = tables.differing_rows(connection, projection, schemas)
     return time.perf_counter() - began, found

@@ -13,11 +13,10 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Container, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 
 import psycopg
 from psycopg import sql
@@ -32,7 +31,6 @@ from projections.corrections import registry as corrections
 from projections.epochs import registry as epochs
 from projections.fleet import registry as fleet
 from projections.funds import registry as funds
-from projections.gathered import Gathered
 from projections.governance import registry as governance
 from projections.income import registry as income
 from projections.lease import registry as lease
@@ -226,14 +224,8 @@ _COLUMNS = """
 """
 
 
-def digest(
-    connection: Connection,
-    schema: str,
-    seed: int = 0,
-    gathered: Mapping[str, Gathered] = MappingProxyType({}),
-) -> dict[str, tuple[int, int]]:
-    """Rows and a sum of row hashes of every table of a schema but its positions. `gathered`: tables
-    whose rows have yet to be added up.
+def digest(connection: Connection, schema: str, seed: int = 0) -> dict[str, tuple[int, int]]:
+    """Rows and a sum of row hashes of every table of a schema but its positions.
 
     Equal digests of two schemas with one `seed` mean equal rows, whatever their order. Rows that
     were made to have the digest of others need the seed: draw it, where they may be.
@@ -241,14 +233,11 @@ def digest(
     found: dict[str, tuple[int, int]] = {}
     for table, columns, types in connection.execute(_COLUMNS, (schema,)).fetchall():
         parts = [part for each in zip(columns, types, strict=True) for part in _hashed(*each)]
-        whole = f"{schema}.{table}"
-        rows = gathered[table].rows(whole) if table in gathered else whole
         row = connection.execute(
             sql.SQL(
                 "SELECT count(*), coalesce(sum(hashtextextended("
-                "hash_record_extended(ROW({}), {seed})::text, {seed})), 0)::text FROM "
-            ).format(sql.SQL(", ").join(parts), seed=seed)
-            + sql.SQL(rows)
+                "hash_record_extended(ROW({}), {seed})::text, {seed})), 0)::text FROM {}"
+            ).format(sql.SQL(", ").join(parts), sql.Identifier(schema, table), seed=seed)
         ).fetchone()
         assert row is not None
         found[str(table)] = (int(row[0]), int(row[1]))
@@ -416,20 +405,16 @@ def _change_places(
 
 
 def differing_rows(
-    connection: Connection,
-    projection: Projection,
-    schemas: tuple[str, str],
-    gathered: Mapping[str, Gathered] = MappingProxyType({}),
+    connection: Connection, projection: Projection, schemas: tuple[str, str]
 ) -> tuple[str, ...]:
     """The tables of the second schema that have other rows than those of the first, both at one
-    position, in a transaction. `gathered`: of the second one, those whose rows are to be added up.
+    position, in a transaction.
     """
     for schema in schemas:
         connection.execute(own(schema, "SELECT 1 FROM own.position FOR UPDATE"))
     _level(connection, projection, schemas)
     seed = secrets.randbits(63)
-    old = digest(connection, schemas[0], seed)
-    new = digest(connection, schemas[1], seed, gathered)
+    old, new = (digest(connection, schema, seed) for schema in schemas)
     differing = tuple(table for table in new if old.get(table) != new[table])
     if differing:
         logger.error("%s differs after its rebuild: %s", projection.name, differing)
