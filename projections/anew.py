@@ -13,7 +13,7 @@ statistics.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -161,7 +161,8 @@ def _all_facts(team: _Team, build: _Build, head: int, facts_max: int) -> None:
         # The longest first, so that no connection waits for one that began late.
         order = sorted(build.whole(), key=lambda each: took[each.name], reverse=True)
         steps = [
-            (each, team.do(partial(_apply, decoded=decoded, projection=each))) for each in order
+            (each, team.do(partial(decoded.apply, projection=each, schema=_beside(each))))
+            for each in order
         ]
         for each, step in steps:
             build.attempt(each, partial(_noted, took, each.name, step.result))
@@ -178,32 +179,7 @@ def _decoding(
         return None
     first, last = ranges[number]
     schema = f"{tables.DECODED}{number % 2}"
-    return team.do(lambda connection: decode(connection, build.whole(), schema, first, last))
-
-
-def decode(
-    connection: Connection, projections: Iterable[Projection], schema: str, first: int, last: int
-) -> Decoded:
-    """The facts of a range for all views, in a schema that is made for them."""
-    with connection.transaction():
-        connection.execute(
-            f"SET LOCAL synchronous_commit = off; SET LOCAL ROLE {tables.OWNER};"
-            f" DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}".encode()
-        )
-        rules = [rule for projection in projections for rule in projection.rules]
-        return Decoded(connection, rules, first, last, schema=schema)
-
-
-def _apply(connection: Connection, decoded: Decoded, projection: Projection) -> float:
-    """Run the rules of one view over a range, in its schema beside; returns the seconds."""
-    began = time.perf_counter()
-    schema = _beside(projection)
-    with connection.transaction():
-        assert runner.lock(connection, schema) == decoded.first, schema
-        for rule in projection.rules:
-            decoded.run(connection, rule, schema)
-        runner.move(connection, schema, decoded.last)
-    return time.perf_counter() - began
+    return team.do(lambda connection: Decoded(connection, build.whole(), schema, first, last))
 
 
 def _differing(connection: Connection, projection: Projection) -> tuple[float, tuple[str, ...]]:

@@ -1,103 +1,98 @@
-"""The facts of a range of the market log, decoded once for all rules that read them.
+"""The facts of a range of the market log, decoded once for all rules of all views.
 
     facts of a rule == what `runner.statement` would give it for the same range
 
-Nearly all of a rebuild that is not the writing of rows is the reading of JSON, and rules of one
-view read the same facts, rules of twenty views as well. Here is a table for each kind of fact, with
-a column for every field that some rule reads of the kind.
+There is a table for each kind of fact that a rule reads, with a column for every field that some
+rule reads of the kind. In a log of many kinds most are seldom, and each would search the whole
+range for its own: those are sorted into one copy first, and looked up there.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable
 from typing import Final
 
 import psycopg
 
-from projections import runner
+from projections import runner, tables
 from projections.runner import Connection, Projection, Rule, own
 
 SELDOM: Final = 10
 """A kind of less than one of so many facts of a range is looked up, not searched for."""
-_MAY_KEEP = "SELECT has_database_privilege(current_database(), 'TEMP')"
 _ALWAYS = "position, stream_version, topic, recorded_us"
 
 
 class Decoded:
-    """The facts first < position <= last, in a table for each kind that so many rules read.
+    """The facts first < position <= last, in tables of `schema`, which is made anew.
 
-    In `schema`; None: in tables that end with the transaction. Where two rules read one field as
-    different types, the column has the first one's, and the other rule decodes the facts of that
-    kind for itself; so do all, where one of these facts cannot be read. Raises GapInLog.
+    Where two rules read one field as different types, the column has the first one's, and the other
+    rule decodes the facts of that kind for itself; so do all, where one of these facts cannot be
+    read. Raises GapInLog.
     """
 
     def __init__(
         self,
         connection: Connection,
-        rules: Sequence[Rule],
+        projections: Iterable[Projection],
+        schema: str,
         first: int,
         last: int,
-        *,
-        schema: str | None = None,
-        readers_min: int = 1,
     ) -> None:
-        self.first, self.last = first, last
-        self._schema = schema
+        self._first, self._last = first, last
         self._counted = runner.counted(connection, first, last)
         self._columns: dict[str, dict[str, str]] = {}
-        readers = Counter[str]()
-        for rule in rules:
-            is_counted = readers_min == 1 or rule.topics != (runner.EVERY,)
-            for topic in self._topics(rule) if is_counted else ():
-                readers[topic] += 1
+        for rule in (rule for projection in projections for rule in projection.rules):
+            for topic in self._topics(rule):
                 columns = self._columns.setdefault(topic, {})
                 for name, kind in runner.fields_of(rule):
                     columns.setdefault(name, kind)
-        wanted = [topic for topic in self._columns if readers[topic] >= readers_min]
-        self._tables = {topic: self._named(f"t{n}") for n, topic in enumerate(wanted)}
-        seldom = [topic for topic in wanted if self._is_seldom(topic)]
-        sorted_out = self._named("seldom")
-        if len(seldom) > 1:
-            connection.execute(self._sorted(seldom, sorted_out).encode())
-            connection.execute(f"CREATE INDEX ON {sorted_out} (topic)".encode())
-        for topic in wanted:
-            is_sorted = len(seldom) > 1 and topic in seldom
-            self._decode(connection, topic, sorted_out if is_sorted else runner.LOG)
+        self._tables = {topic: f"{schema}.t{n}" for n, topic in enumerate(self._columns)}
+        with connection.transaction():
+            connection.execute(
+                f"SET LOCAL synchronous_commit = off; SET LOCAL ROLE {tables.OWNER};"
+                f" DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}".encode()
+            )
+            found_in = self._sort_seldom(connection, f"{schema}.seldom")
+            for topic in list(self._tables):
+                self._decode(connection, topic, found_in.get(topic, runner.LOG))
 
-    def run(self, connection: Connection, rule: Rule, schema: str) -> None:
-        """One rule over the range, in the tables of `schema`, if there is anything for it."""
-        if runner.is_asked(rule, self._counted):
-            span = {"first": self.first, "last": self.last}
-            connection.execute(self._statement(rule, schema), span)
+    def apply(self, connection: Connection, projection: Projection, schema: str) -> float:
+        """Run the rules of one view over the range, in `schema`; returns the seconds."""
+        began = time.perf_counter()
+        span = {"first": self._first, "last": self._last}
+        with connection.transaction():
+            assert runner.lock(connection, schema) == self._first, schema
+            for rule in projection.rules:
+                if runner.is_asked(rule, self._counted):
+                    connection.execute(self._statement(rule, schema), span)
+            runner.move(connection, schema, self._last)
+        return time.perf_counter() - began
 
-    def _named(self, name: str) -> str:
-        return f"pg_temp.decoded_{name}" if self._schema is None else f"{self._schema}.{name}"
-
-    def _made(self, table: str) -> str:
-        if self._schema is None:
-            return f"CREATE TEMPORARY TABLE {table} ON COMMIT DROP AS"
-        return f"CREATE UNLOGGED TABLE {table} AS"
-
-    def _is_seldom(self, topic: str) -> bool:
-        return self._counted[topic] * SELDOM < self.last - self.first
-
-    def _sorted(self, topics: Iterable[str], table: str) -> str:
-        """SQL: a table of the facts of these kinds as they are stored, in their order."""
-        names = ", ".join(f"'{topic}'" for topic in topics)
-        return (
-            f"{self._made(table)} SELECT notification_id, originator_version, topic,"
-            f" recorded_us, state FROM {runner.LOG} WHERE notification_id > {self.first}"
-            f" AND notification_id <= {self.last} AND topic IN ({names}) ORDER BY topic"
+    def _sort_seldom(self, connection: Connection, table: str) -> dict[str, str]:
+        """Kinds that are few, and the table that has their facts as they are stored. Facts of a
+        kind keep the order of their positions.
+        """
+        most = (self._last - self._first) / SELDOM
+        seldom = [topic for topic in self._tables if self._counted[topic] < most]
+        if len(seldom) < 2:  # to copy one kind is to search for it
+            return {}
+        connection.execute(
+            f"CREATE UNLOGGED TABLE {table} AS SELECT notification_id, originator_version, topic,"
+            f" recorded_us, state FROM {runner.LOG} WHERE notification_id > {self._first}"
+            f" AND notification_id <= {self._last} AND topic IN ({runner.names_of(seldom)})"
+            f" ORDER BY topic, notification_id; CREATE INDEX ON {table} (topic)".encode()
         )
+        return dict.fromkeys(seldom, table)
 
     def _decode(self, connection: Connection, topic: str, log: str) -> None:
         told = ", ".join(f"{name} {kind}" for name, kind in self._columns[topic].items())
-        table = self._tables[topic]
+        facts = self._own_facts([topic], told, log)
         try:
             with connection.transaction():
-                facts = self._own_facts([topic], told, log)
-                connection.execute(f"{self._made(table)} {facts}".encode())
+                connection.execute(
+                    f"CREATE UNLOGGED TABLE {self._tables[topic]} AS {facts}".encode()
+                )
         except psycopg.DataError:
             del self._tables[topic]
 
@@ -109,34 +104,20 @@ class Decoded:
 
     def _statement(self, rule: Rule, schema: str) -> bytes:
         if not rule.topics:
-            return own(schema, rule.sql)
+            return runner.statement(rule, schema)
         fields = runner.fields_of(rule)
         names = ", ".join([_ALWAYS, *(name for name, _ in fields)])
         parts, others = [], []
         for topic in self._topics(rule):
-            table, columns = self._tables.get(topic), self._columns.get(topic, {})
-            if table is not None and all(columns.get(name) == kind for name, kind in fields):
+            table, columns = self._tables.get(topic), self._columns[topic]
+            if table is not None and all(columns[name] == kind for name, kind in fields):
                 parts.append(f"SELECT {names} FROM {table}")
             else:
                 others.append(topic)
         if others:
-            parts.append(self._own_facts(others if parts else rule.topics, rule.fields))
+            parts.append(self._own_facts(others, rule.fields, runner.LOG))
         return own(schema, f"WITH facts AS ({' UNION ALL '.join(parts)}) {rule.sql}")
 
-    def _own_facts(self, topics: Iterable[str], fields: str, log: str = runner.LOG) -> str:
-        facts = runner.facts_of(topics, fields, log).replace("%(first)s", str(self.first))
-        return facts.replace("%(last)s", str(self.last))
-
-
-def apply(
-    connection: Connection, projection: Projection, schema: str, first: int, last: int
-) -> None:
-    """`runner.apply` for a long range: kinds of facts that several rules read are decoded once,
-    where this role may make tables for that.
-    """
-    if connection.execute(_MAY_KEEP).fetchone() != (True,):
-        runner.apply(connection, projection, schema, first, last)
-        return
-    decoded = Decoded(connection, projection.rules, first, last, readers_min=2)
-    for rule in projection.rules:
-        decoded.run(connection, rule, schema)
+    def _own_facts(self, topics: Iterable[str], fields: str, log: str) -> str:
+        facts = runner.facts_of(topics, fields, log).replace("%(first)s", str(self._first))
+        return facts.replace("%(last)s", str(self._last))

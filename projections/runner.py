@@ -36,6 +36,7 @@ FOLLOW_FACTS_MAX = 2_000
 """Facts (or reports) of one step while following."""
 REBUILD_FACTS_MAX = 50_000
 """Facts of one step of a rebuild: nobody waits for the locks it holds."""
+LOG = "public.market_events"
 EVERY = "*"
 """In place of names: the facts of every name."""
 RETIRED = -1
@@ -135,14 +136,11 @@ def statement(rule: Rule, schema: str) -> bytes:
     return own(schema, f"WITH facts AS ({facts_of(rule.topics, rule.fields)}) {rule.sql}")
 
 
-LOG = "public.market_events"
-
-
 def facts_of(topics: Iterable[str], fields: str, log: str = LOG) -> str:
     """SQL: the facts of these names in a range, with these columns read from the body. `log`: the
     market log, or a table with its columns that holds all facts of these names in the range.
     """
-    names = ", ".join(f"'{topic}'" for topic in topics)
+    names = names_of(topics)
     of_these = "" if names == f"'{EVERY}'" else f" AND e.topic IN ({names})"
     return (
         "SELECT e.notification_id AS position,"
@@ -151,6 +149,11 @@ def facts_of(topics: Iterable[str], fields: str, log: str = LOG) -> str:
         f" json_to_record(convert_from(e.state, 'UTF8')::json) AS f({fields})"
         " WHERE e.notification_id > %(first)s AND e.notification_id <= %(last)s" + of_these
     )
+
+
+def names_of(topics: Iterable[str]) -> str:
+    """SQL: a list of names of facts."""
+    return ", ".join(f"'{topic}'" for topic in topics)
 
 
 def fields_of(rule: Rule) -> list[tuple[str, str]]:
@@ -180,10 +183,8 @@ def step(
     *,
     facts_max: int = FOLLOW_FACTS_MAX,
     schema: str | None = None,
-    applied: Callable[[Connection, Projection, str, int, int], None] | None = None,
 ) -> int:
-    """Apply the next facts of the market log; returns how many, 0 when caught up. `applied`: what
-    runs the rules over a range, in place of `apply`.
+    """Apply the next facts of the market log; returns how many, 0 when caught up.
 
     On a connection outside a transaction this commits. Raises GapInLog.
     """
@@ -197,7 +198,7 @@ def step(
         if first == RETIRED or head <= first:
             return 0
         last = min(head, first + facts_max)
-        (applied or apply)(connection, projection, schema, first, last)
+        apply(connection, projection, schema, first, last)
         move(connection, schema, last)
     return last - first
 

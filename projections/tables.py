@@ -25,7 +25,7 @@ from ledger import advisory
 from ledger.fan_out.processes import Processes
 from ledger.log import usage_reads
 from ledger.log.lane_store import LanesStopped
-from projections import decoded, runner
+from projections import runner
 from projections.audit import registry as audit
 from projections.corrections import registry as corrections
 from projections.epochs import registry as epochs
@@ -196,9 +196,7 @@ def _rebuilt(
     create(connection, projection, schema=beside, indexes=False)
     started = time.perf_counter()
     facts = reports = 0
-    while moved := runner.step(
-        connection, projection, facts_max=facts_max, schema=beside, applied=decoded.apply
-    ):
+    while moved := runner.step(connection, projection, facts_max=facts_max, schema=beside):
         facts += moved
     if projection.reports is not None:
         reports = all_lanes(connection, projection, beside, conninfo, workers)

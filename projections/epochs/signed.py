@@ -14,7 +14,7 @@ from projections.trust.ties import IS_OWN_USE
 
 TABLES = """
     CREATE TABLE own.leased (
-        position bigint NOT NULL, lease_id text COLLATE "C" NOT NULL,
+        position bigint PRIMARY KEY, lease_id text COLLATE "C" NOT NULL,
         node_id text COLLATE "C" NOT NULL, until_us bigint NOT NULL, gpu_us bigint NOT NULL,
         is_related boolean NOT NULL);
     COMMENT ON TABLE own.leased IS 'Leased time as accrued; is_related: its payer is paid for it';
@@ -25,7 +25,6 @@ TABLES = """
 """
 
 INDEXES = """
-    CREATE UNIQUE INDEX leased_key ON own.leased (position);
     CREATE INDEX ON own.leased (lease_id);
     CREATE INDEX ON own.leased (until_us);
 """

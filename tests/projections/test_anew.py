@@ -10,6 +10,7 @@ import pytest
 from psycopg import sql
 
 from projections import anew, runner, tables
+from projections.decoded import Decoded
 from projections.runner import GapInLog
 from projections.tables import PROJECTIONS
 from tests.conftest import Databases, fresh
@@ -71,7 +72,7 @@ def test_a_log_with_a_gap_is_no_log_to_build_from(
         connection.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
         connection.execute("DELETE FROM market_events WHERE notification_id = 7")
         with pytest.raises(GapInLog):
-            anew.decode(connection, PROJECTIONS, "proj_decoded_0", 0, 10)
+            Decoded(connection, PROJECTIONS, "proj_decoded_0", 0, 10)
 
 
 def test_a_field_that_two_rules_read_as_different_types_is_read_as_each_says() -> None:
@@ -132,7 +133,7 @@ def test_what_a_killed_proof_has_left_is_removed_unless_one_lives(
     database, connection = told
     decoded = f"{tables.DECODED}0"
     tables.create(connection, PROJECTIONS[0], schema=f"{PROJECTIONS[0].schema}_next")
-    anew.decode(connection, PROJECTIONS, decoded, 0, 10)
+    Decoded(connection, PROJECTIONS, decoded, 0, 10)
     left = {f"{PROJECTIONS[0].schema}_next", decoded}
     with psycopg.connect(database, autocommit=True) as living, tables.building(living):
         assert tables.left_behind(connection) == {}
@@ -143,13 +144,3 @@ def test_what_a_killed_proof_has_left_is_removed_unless_one_lives(
         server.execute(f"SET ROLE {tables.OWNER}".encode())
         tables.ensure(server)
     assert left.isdisjoint(name for (name,) in connection.execute(SCHEMAS))
-
-
-def test_a_view_is_rebuilt_where_no_table_may_be_kept_meanwhile(
-    followed: psycopg.Connection[Any],
-) -> None:
-    """A database may forbid it: then each rule decodes for itself."""
-    name = sql.Identifier(followed.info.dbname)
-    followed.execute(sql.SQL("REVOKE TEMP ON DATABASE {} FROM PUBLIC").format(name))
-    followed.execute(f"SET ROLE {tables.OWNER}".encode())
-    assert tables.rebuild(followed, tables.BY_NAME["epochs"]).differing == ()
