@@ -22,6 +22,7 @@ from hashlib import sha256
 from typing import Any
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import TupleRow
 
 from ledger.log import lane_store, usage_reads
@@ -152,8 +153,8 @@ def facts_of(topics: Iterable[str], fields: str, log: str = LOG) -> str:
 
 
 def names_of(topics: Iterable[str]) -> str:
-    """SQL: a list of names of facts."""
-    return ", ".join(f"'{topic}'" for topic in topics)
+    """SQL: a list of names of facts, quoted: a log that was tampered with may hold any."""
+    return ", ".join(sql.Literal(topic).as_string(None) for topic in topics)
 
 
 def fields_of(rule: Rule) -> list[tuple[str, str]]:

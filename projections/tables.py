@@ -213,8 +213,8 @@ def _rebuilt(
 _PLAIN = frozenset({"text", "bool", "int2", "int4"})
 """Types that PostgreSQL hashes by all of their bytes; of other values their text is hashed."""
 _COLUMNS = """
-    SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum),
-        array_agg(t.typname::text ORDER BY a.attnum)
+    SELECT c.relname, array_agg(a.attname::text ORDER BY a.attname),
+        array_agg(t.typname::text ORDER BY a.attname)
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
     WHERE c.relnamespace = to_regnamespace(%s) AND c.relkind = 'r' AND a.attnum > 0
         AND NOT a.attisdropped AND c.relname NOT IN ('position', 'definition')
@@ -222,11 +222,13 @@ _COLUMNS = """
 """
 
 
-def digest(connection: Connection, schema: str, seed: int = 0) -> dict[str, tuple[int, int]]:
+def digest(connection: Connection, schema: str, seed: int) -> dict[str, tuple[int, int]]:
     """Rows and a sum of row hashes of every table of a schema but its positions.
 
-    Equal digests of two schemas with one `seed` mean equal rows, whatever their order. Rows that
-    were made to have the digest of others need the seed: draw it, where they may be.
+    Equal rows have equal digests with one `seed`, whatever their order and that of the columns,
+    which are taken by their names. Other rows have another digest but by chance: the hash is
+    PostgreSQL's, of 64 bits, which is not made against forgery. Draw the seed where rows may be
+    forged. Names come from the catalog, which may be forged as well: they are quoted.
     """
     found: dict[str, tuple[int, int]] = {}
     for table, columns, types in connection.execute(_COLUMNS, (schema,)).fetchall():

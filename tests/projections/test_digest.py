@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from projections import tables
 
@@ -24,7 +25,7 @@ def _digest_of(connection: psycopg.Connection[Any], *rows: str) -> tuple[int, in
     connection.execute("TRUNCATE drawn.row")
     for row in rows:
         connection.execute(f"INSERT INTO drawn.row VALUES ({row})".encode())
-    return tables.digest(connection, "drawn", 7)["row"]
+    return tables.digest(connection, "drawn", seed=7)["row"]
 
 
 @pytest.mark.parametrize(
@@ -57,4 +58,28 @@ def test_the_same_rows_in_another_order_have_one_digest(drawn: psycopg.Connectio
 def test_a_digest_depends_on_its_seed(drawn: psycopg.Connection[Any]) -> None:
     """So that rows which were made to have one digest have it by no other seed."""
     _digest_of(drawn, "'a', 5")
-    assert len({tables.digest(drawn, "drawn", seed)["row"] for seed in range(3)}) == 3
+    assert len({tables.digest(drawn, "drawn", seed=seed)["row"] for seed in range(3)}) == 3
+
+
+def test_columns_that_change_their_names_have_another_digest(
+    drawn: psycopg.Connection[Any],
+) -> None:
+    drawn.execute("CREATE TABLE drawn.pair AS SELECT 1::bigint AS a, 2::bigint AS b")
+    before = tables.digest(drawn, "drawn", seed=7)
+    for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        drawn.execute(f"ALTER TABLE drawn.pair RENAME {old} TO {new}".encode())
+    after = tables.digest(drawn, "drawn", seed=7)
+    assert {name for name in before if before[name] != after[name]} == {"pair"}
+
+
+def test_names_that_a_backup_was_given_are_no_statements(drawn: psycopg.Connection[Any]) -> None:
+    """A restore that was tampered with may hold tables and columns of any name."""
+    for table, column in (("X; SELECT 1 --", "a"), ('y" z', "1; DROP TABLE drawn.row --")):
+        made = sql.SQL("CREATE TABLE {} AS SELECT 1::bigint AS {}")
+        drawn.execute(made.format(sql.Identifier("drawn", table), sql.Identifier(column)))
+    found = tables.digest(drawn, "drawn", seed=7)
+    assert {name: rows for name, (rows, _) in found.items()} == {
+        "row": 0,
+        "X; SELECT 1 --": 1,
+        'y" z': 1,
+    }

@@ -170,5 +170,5 @@ def _views(scene: Scene) -> None:
     tables.step_all(scene.views)
     trees.follow_all(scene.views)
     for projection in tables.PROJECTIONS:
-        digest = tables.digest(scene.views, projection.schema)
+        digest = tables.digest(scene.views, projection.schema, seed=7)
         scene.view_tables += [(projection, table) for table, (rows, _) in digest.items() if rows]
