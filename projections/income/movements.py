@@ -172,6 +172,7 @@ _HOLDERS = f"""WITH {_FRESH}
     INSERT INTO own.holder
     SELECT f.id, b.book FROM fresh f JOIN own.book b ON b.party = f.party AND b.part = f.part"""
 
+# OFFSET 0: the kind of a line is worked out once, not for the tally it looks for and for its row.
 _MOVEMENTS = f"""WITH moved AS (
         SELECT h.book, p.position, p.topic, sum(l.units)::bigint AS units
         FROM (
