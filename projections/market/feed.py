@@ -222,20 +222,16 @@ class Feed:
         return cls(Columns())
 
     def follow(self, connection: Connection) -> int:
-        """Bring the columns to where the fleet's projection is now; returns that position.
-
-        What does not rest on an earlier answer is asked together: a round of openings waits for it.
-        """
-        with connection.transaction(), connection.pipeline():
+        """Bring the columns to where the fleet's projection is now; returns that position."""
+        with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            there, scored = connection.execute(_POSITION), connection.execute(_SCORED)
-            row = there.fetchone()
+            row = connection.execute(_POSITION).fetchone()
             assert row is not None
             last = int(row[0])
             # A projection that is rebuilt may be behind what was read from the one before it.
             if last == self.position and not self.unscored:
                 return last
-            day = _today(connection) if scored.fetchone() == (True,) else None
+            day = _today(connection)
             today = day or 0
             if self.position < 0 or not 0 <= last - self.position <= ANEW_FACTS:
                 self._read_all(connection, day)
@@ -294,8 +290,12 @@ def _touched(connection: Connection, span: dict[str, Any], topics: list[str]) ->
     return connection.execute(_TOUCHED, {**span, "topics": topics})
 
 
-def _today(connection: Connection) -> int:
-    """The UTC day of the newest fact that the view of reputation has; 0 before the first."""
+def _today(connection: Connection) -> int | None:
+    """The UTC day of the newest fact that the view of reputation has, 0 before the first; None
+    without that view.
+    """
+    if connection.execute(_SCORED).fetchone() != (True,):
+        return None
     row = connection.execute(_TODAY.encode()).fetchone()
     return 0 if row is None else int(row[0])
 

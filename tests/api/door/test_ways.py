@@ -10,7 +10,7 @@ from starlette.routing import Match
 from api.door.door import Way, Ways
 from api.main import _ways
 
-METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH")
+METHODS = ("GET", "POST", "DELETE", "HEAD")
 LOOKED_AT_MAX = 60
 
 
