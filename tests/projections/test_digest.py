@@ -56,7 +56,6 @@ def test_the_same_rows_in_another_order_have_one_digest(drawn: psycopg.Connectio
 
 
 def test_a_digest_depends_on_its_seed(drawn: psycopg.Connection[Any]) -> None:
-    """So that rows which were made to have one digest have it by no other seed."""
     _digest_of(drawn, "'a', 5")
     assert len({tables.digest(drawn, "drawn", seed=seed)["row"] for seed in range(3)}) == 3
 
