@@ -321,7 +321,8 @@ def _read_form(request: Request, operation: Operation, raw: bytes) -> None:
     """
     if _is_json(operation):
         _check_media_type(request)
-        request._json = parse(raw)
+        most = operation.items_max
+        request._json = parse(raw, VALUES_MAX * most // LIST_MAX, most)
 
 
 def _too_large(most: int) -> Problem:
@@ -341,7 +342,7 @@ def _check_media_type(request: Request) -> None:
         raise errors.problem("unsupported_media_type")
 
 
-def parse(raw: bytes, values_max: int = VALUES_MAX) -> Any:
+def parse(raw: bytes, values_max: int = VALUES_MAX, items_max: int = LIST_MAX) -> Any:
     """JSON read strictly: UTF-8, no key twice, bounded depth, width and number of values, no NUL,
     whole characters.
 
@@ -361,7 +362,7 @@ def parse(raw: bytes, values_max: int = VALUES_MAX) -> Any:
         raise _malformed(f"{error.msg} at character {error.pos}") from None
     except ValueError as error:
         raise _malformed(str(error)[:200]) from None
-    _Checked(values_max).check(value, "#", 0)
+    _Checked(values_max, items_max).check(value, "#", 0)
     return value
 
 
@@ -379,9 +380,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 class _Checked:
     """One walk over a value, which counts what it has seen."""
 
-    def __init__(self, values_max: int) -> None:
+    def __init__(self, values_max: int, items_max: int) -> None:
         self.values = 0
-        self.values_max = values_max
+        self.values_max, self.items_max = values_max, items_max
 
     def check(self, value: Any, pointer: str, depth: int) -> None:
         self.values += 1
@@ -392,7 +393,7 @@ class _Checked:
         if isinstance(value, str):
             _check_text(value, pointer)
         elif isinstance(value, list):
-            _check_width(value, pointer)
+            _check_width(value, pointer, self.items_max)
             for index, item in enumerate(value):
                 self.check(item, f"{pointer}/{index}", depth + 1)
         elif isinstance(value, dict):
@@ -402,9 +403,9 @@ class _Checked:
                 self.check(item, f"{pointer}/{name[:80]}", depth + 1)
 
 
-def _check_width(value: Sized, pointer: str) -> None:
-    if len(value) > LIST_MAX:
-        raise _malformed(f"a list or an object has at most {LIST_MAX} items", pointer)
+def _check_width(value: Sized, pointer: str, items_max: int = LIST_MAX) -> None:
+    if len(value) > items_max:
+        raise _malformed(f"a list or an object has at most {items_max} items", pointer)
 
 
 def _check_text(text: str, pointer: str) -> None:

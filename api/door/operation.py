@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.door import errors
 from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Access
+from api.door.models import LIST_MAX
 from domain.authority.reasons import AuthorityReason
 from domain.refusal import Reason
 
@@ -72,6 +73,7 @@ class Operation:
     raw_items: type[BaseModel] | None = None  # form of each item of a body that we read ourselves
     guarded: bool = False  # needs an If-Match: the ETag of what it changes
     checked: bool = False  # above a limit it takes a second person, who signs
+    items_max: int = LIST_MAX  # of a list in its body; other limits are those of its form
 
     @property
     def name(self) -> str:
@@ -178,6 +180,7 @@ class Resource:
         raw_items: type[BaseModel] | None = None,
         guarded: bool = False,
         checked: bool = False,
+        items_max: int = LIST_MAX,
     ) -> Callable[[Endpoint], Endpoint]:
         """An operation that records, unless it says otherwise."""
         return self._add(
@@ -192,6 +195,7 @@ class Resource:
             raw_items,
             guarded,
             checked,
+            items_max,
         )
 
     def delete(
@@ -213,6 +217,7 @@ class Resource:
         raw_items: type[BaseModel] | None = None,
         guarded: bool = False,
         checked: bool = False,
+        items_max: int = LIST_MAX,
     ) -> Callable[[Endpoint], Endpoint]:
         def add(endpoint: Endpoint) -> Endpoint:
             codes = tuple(each.value if isinstance(each, Reason) else each for each in problems)
@@ -230,6 +235,7 @@ class Resource:
                 raw_items,
                 guarded,
                 checked,
+                items_max,
             )
             for code in codes:
                 errors.status_of(code)  # an unknown code stops the service here

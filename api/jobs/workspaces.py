@@ -142,6 +142,7 @@ class WorkspacePiecesAnswer(AnswerModel):
     status=201,
     records=False,
     problems=[JobsReason.WORKSPACE_INVALID, JobsReason.WORKSPACE_TOO_LARGE],
+    items_max=FILES_MAX,
 )
 def add_workspace(body: WorkspaceContentsForm, call: Caller) -> Response:
     """Keeps the list of files of a folder, and says which pieces of them are to be sent."""

@@ -52,7 +52,7 @@ from domain.fleet.reasons import FleetReason
 from domain.jobs.job import job_stream
 from domain.jobs.plan import workspace_of
 from domain.jobs.reasons import JobsReason
-from domain.jobs.workspace import DOCUMENT_BYTES_MAX, File, is_below, pieces_of
+from domain.jobs.workspace import DOCUMENT_BYTES_MAX, FILES_MAX, File, is_below, pieces_of
 from domain.lease.lease import Lease, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.refusal import Refused
@@ -245,6 +245,7 @@ class LeaseResultsAnswer(ResultsListedAnswer):
         JobsReason.WORKSPACE_INVALID,
         JobsReason.WORKSPACE_TOO_LARGE,
     ],
+    items_max=FILES_MAX,
 )
 def add_lease_results(
     node_id: NodeInPath, lease_id: LeaseInPath, body: LeaseResultsRequest, call: Caller

@@ -149,6 +149,24 @@ def test_sealed_variables_are_taken_once_and_gone_when_the_work_has_begun(scene:
     assert scene.renter.post(mine, {"sealed": SEALED}).json()["code"] == "secrets_unusable"
 
 
+def test_as_many_files_travel_as_is_promised_there_and_back(scene: Scene) -> None:
+    """The door took no list above 1,000: larger folders were refused, their results were lost."""
+    many = form(**{f"part/{number}": b"x" for number in range(rules.FILES_MAX)})
+    told = {"salt": SALT, "files": many, "results": ["part"]}
+    digest = str(scene.renter.made("/v1/workspaces", told)["workspace_sha256"])
+    scene.renter.post("/v1/workspaces/pieces", {"data": [text_of(b"x")]})
+    opened = scene.lease(job=job_with(scene, digest))
+    executor = executor_of(scene, scene.provider)
+    begin(scene, executor, opened, digest)
+    back = form(**{f"part/{number}": b"y" for number in range(rules.FILES_MAX)})
+    listed = executor.post(f"{path_of(scene, opened)}/results", {"files": back})
+    assert listed.status_code == 201, listed.text
+    told["files"] = [*many, *form(more=b"x")]
+    refused = scene.renter.post("/v1/workspaces", told)
+    assert (refused.status_code, refused.json()["code"]) == (400, "malformed_json")
+    assert "at most 5000 items" in refused.text
+
+
 def test_results_are_read_by_the_renter_alone(scene: Scene) -> None:
     digest = sent(scene.renter, a=b"one")
     lease = scene.lease(job=job_with(scene, digest))
