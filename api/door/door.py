@@ -42,7 +42,9 @@ BODY_BYTES_MAX = 1_048_576
 STRANGER_BYTES_MAX = 65_536
 """JSON of callers without a key: the inventory of 64 devices fits twice."""
 VALUES_MAX = 10_000
-"""Values in one body: a check of fields makes an error of each, and strangers choose the body."""
+"""Values in one body: a check of fields makes an error of each, and strangers choose the body.
+In proportion where longer lists are taken (`items_max` of an operation).
+"""
 DEPTH_MAX = 16
 REQUEST_SECONDS_MAX = 15.0
 """From the last byte of a request to the first of its answer."""
@@ -321,8 +323,7 @@ def _read_form(request: Request, operation: Operation, raw: bytes) -> None:
     """
     if _is_json(operation):
         _check_media_type(request)
-        most = operation.items_max
-        request._json = parse(raw, VALUES_MAX * most // LIST_MAX, most)
+        request._json = parse(raw, operation.items_max)
 
 
 def _too_large(most: int) -> Problem:
@@ -342,7 +343,7 @@ def _check_media_type(request: Request) -> None:
         raise errors.problem("unsupported_media_type")
 
 
-def parse(raw: bytes, values_max: int = VALUES_MAX, items_max: int = LIST_MAX) -> Any:
+def parse(raw: bytes, items_max: int = LIST_MAX) -> Any:
     """JSON read strictly: UTF-8, no key twice, bounded depth, width and number of values, no NUL,
     whole characters.
 
@@ -362,7 +363,7 @@ def parse(raw: bytes, values_max: int = VALUES_MAX, items_max: int = LIST_MAX) -
         raise _malformed(f"{error.msg} at character {error.pos}") from None
     except ValueError as error:
         raise _malformed(str(error)[:200]) from None
-    _Checked(values_max, items_max).check(value, "#", 0)
+    _Checked(items_max).check(value, "#", 0)
     return value
 
 
@@ -380,9 +381,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 class _Checked:
     """One walk over a value, which counts what it has seen."""
 
-    def __init__(self, values_max: int, items_max: int) -> None:
+    def __init__(self, items_max: int) -> None:
         self.values = 0
-        self.values_max, self.items_max = values_max, items_max
+        self.items_max, self.values_max = items_max, VALUES_MAX * items_max // LIST_MAX
 
     def check(self, value: Any, pointer: str, depth: int) -> None:
         self.values += 1

@@ -198,6 +198,7 @@ def _both(sql: str) -> tuple[bytes, bytes]:
 
 
 FEW = 200
+"""Nodes that the one plan is for; a change of more, as of a region, is planned for what it is."""
 _PLANNED_ONCE = "SET LOCAL plan_cache_mode = force_generic_plan"
 """Planning ten tables takes 12 ms, a few nodes are read in 1: and one plan is right for any few."""
 _PLANNED_AS_BEFORE = "SET LOCAL plan_cache_mode TO DEFAULT"

@@ -1,6 +1,7 @@
 """Whose request is at work next: so many of one caller at once, and who had less goes first.
 
     at work in a process <= at_once, of one line <= each; waiting in one line <= waiting
+    at rest in a process <= RESTING_MAX, and a request at rest is one of the `each` of its line
     who comes without a debt sees, of each other, begin at most CREDIT_S of work and a request more
 
 Callers share a process as flows share a line (start-time fair queueing, Goyal, Vin and Cheng 1996,
@@ -15,6 +16,9 @@ had clearly more than another that is about has fewer at work, the longer its li
 (another after `ABOUT_S`), which begins when none of those is at work, or has waited until they
 caught up, at most `YIELD_S`. Whose line is short does not wait for others while there are places,
 however little they ask for: what it takes, they do not want.
+
+A request rests while another thread works for it and for many others: it has no place then, and is
+charged its part of that work. Who comes back for work of its own is the next of its line.
 
 Who a caller is: an account with all its members and keys, a node, an executor; strangers by
 address; accounts that signed themselves up and were not looked at, by address too, for they cost
@@ -43,10 +47,6 @@ CREDIT_S = 0.25
 """How much less than the others somebody who was away is held to have had."""
 NEAR_S = 0.25
 """Who had so much more than another, or less, counts as its equal: neither waits for the other."""
-RESTING_MAX = 128
-"""Requests of a process that others' work is waited for without a place: two rounds of the desk.
-One more keeps its place, so that lines grow and are told so, and not what nobody sees.
-"""
 AHEAD_S = 0.1
 """Who had so much more than those who are served has fewer at work."""
 DEBT_S = 2.0
@@ -67,6 +67,10 @@ WAIT_SECONDS_MAX = 10.0
 FULL_SECONDS = 1.0
 """After which it is said that a line is full."""
 CALLERS_MAX = 10_000
+RESTING_MAX = 128
+"""Requests of a process that rest: two rounds of the desk. One more keeps its place, so that lines
+grow, which is told, and not a queue behind them.
+"""
 OUTDATED_MAX = 1_000
 """What an order of callers holds beside those who are there."""
 

@@ -239,10 +239,10 @@ def test_a_long_body_is_read_beside_the_requests_of_others(
     scene, port = served
     parse, begun, ends = door.parse, threading.Event(), threading.Event()
 
-    def slowly(raw: bytes, *bounds: int) -> Any:
+    def slowly(raw: bytes, items_max: int) -> Any:
         begun.set()
         ends.wait(10)
-        return parse(raw, *bounds)
+        return parse(raw, items_max)
 
     monkeypatch.setattr(door, "parse", slowly)
     with ThreadPoolExecutor(1) as threads:
