@@ -26,6 +26,10 @@ from ledger.log.sharing import Sharing
 
 LOST, DIED, ASIDE = "lost", "died", "aside"
 GONE_MS_MAX = 10_000
+LOCKED_MS = 50
+"""So long a call waits for a lock of another one: where both are of one thread, the other one goes
+on only once this one has given up.
+"""
 OBSERVER = "simulation"
 """The name of connections that are no part of what is simulated."""
 

@@ -10,10 +10,12 @@ import psycopg
 from api.chain.timer import ChainJobs, account_ref
 from contracts.chain import NodeFailed
 from contracts.tally import Tally
+from ledger.advisory import LockHeld
 from ledger.log.handle import Ledger
 from tests.scenes import wallets
 from tests.simulation.chain import CONFIRMATIONS, FAULTS, TIMELOCK_S, keys_of
 from tests.simulation.founding import EPOCH_S, GENESIS_S
+from tests.simulation.lines import LOCKED_MS
 from tests.simulation.people import SECOND_US
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 HOUR_US = 3_600 * SECOND_US
 CHAIN_STATEMENTS = 120
 """About as many as a round of the chain's timer has."""
-LOCKED_MS = 50
 EPOCHS_LEAST = 2
 ROUNDS_MAX = 24
 VETO = b"\x0e" * 32
@@ -88,7 +89,7 @@ class Payouts:
                 report = jobs.step(self.run.clock.now_us())
             assert not report.differences, report.differences
             told = str(report.done)
-        except (NodeFailed, psycopg.OperationalError) as failed:
+        except (NodeFailed, psycopg.OperationalError, LockHeld) as failed:
             told = type(failed).__name__
         self.run.people.note("two executors")
         self.run._note(f"the other executor: {told}", "")

@@ -24,6 +24,7 @@ from api.process.clock import SimulatedClock
 from contracts import reconcile
 from contracts.chain import NodeFailed
 from contracts.tally import Tally
+from ledger import advisory
 from ledger.log import recorder
 from ledger.log.handle import LogBusy, OutcomeUnknown
 from tests.scenes.server import NOW_US, Caller
@@ -31,7 +32,7 @@ from tests.simulation.chain import Network, Way, keys_of
 from tests.simulation.check_payouts import PayoutChecks
 from tests.simulation.checks import Checks
 from tests.simulation.founding import CASH, EMISSION, EPOCHS, Founded
-from tests.simulation.lines import ASIDE, DIED, LOST, Cut, Lines, watched
+from tests.simulation.lines import ASIDE, DIED, LOCKED_MS, LOST, Cut, Lines, watched
 from tests.simulation.node import Node
 from tests.simulation.process import Server, address_of
 from tests.simulation.reference import Reference
@@ -167,6 +168,10 @@ class Run:
                 if not self.lines.struck:
                     raise
                 done = type(error).__name__
+            except advisory.LockHeld as held:
+                if not self.is_aside:
+                    raise
+                done = type(held).__name__
             struck = self.lines.struck
         self._note(f"timers {' '.join(names)}: {done}", struck)
         self._start_again()
@@ -255,6 +260,7 @@ def play(seed: int, founded: Founded, *, steps: int = 12, paying: int | None = N
     with ExitStack() as stack:
         patched = stack.enter_context(pytest.MonkeyPatch.context())
         patched.setattr(recorder, "RECONNECT_SECONDS", 0.0)  # it waits by another clock
+        patched.setattr(advisory, "SECONDS_MAX", LOCKED_MS / 1_000)
         # The code of the contracts is the same in all runs; looking takes longer than paying.
         patched.setattr(reconcile, "check_deployment", lambda *_args, **_named: ())
         database, folder = stack.enter_context(founded.copied())

@@ -52,6 +52,11 @@ def test_a_history_holds_what_is_promised(seed: int, made: Founded) -> None:
     run(seed, made)
 
 
+def test_an_executor_that_meets_another_one_at_work_gives_up(made: Founded) -> None:
+    """In this history the second one waited 900 s for the first, which waits for the second."""
+    assert play(222, made).faults["two executors"]
+
+
 def test_the_same_seed_is_the_same_history_and_another_is_another(made: Founded) -> None:
     told, again = play(4, made), play(4, made)
     assert _history(told) == _history(again)
