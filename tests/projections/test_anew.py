@@ -186,6 +186,6 @@ def test_what_a_killed_proof_has_left_is_removed_unless_one_lives(
         assert left <= {name for (name,) in connection.execute(SCHEMAS)}
     assert tables.left_behind(connection).keys() == left
     with psycopg.connect(database, autocommit=True) as server:
-        server.execute(f"SET ROLE {tables.OWNER}".encode())
+        server.execute(f"SET ROLE {runner.OWNER}".encode())
         tables.ensure(server)
     assert left.isdisjoint(name for (name,) in connection.execute(SCHEMAS))
