@@ -310,7 +310,8 @@ _RULES = (
         ), after AS (
             SELECT m.*, first_value(state) OVER w AS state_after,
                 first_value(moment_us) OVER w AS moment_after
-            FROM (SELECT *, count(state) OVER (PARTITION BY lease_id ORDER BY position) AS moves
+            FROM (SELECT *, count(state) OVER (
+                    PARTITION BY lease_id ORDER BY position ROWS UNBOUNDED PRECEDING) AS moves
                 FROM moved) m
             WINDOW w AS (PARTITION BY lease_id, moves ORDER BY position)
         ), told AS (
@@ -319,9 +320,9 @@ _RULES = (
                 coalesce(f.state_after, f.state_before), (f.charge->>'units')::bigint, f.gpu_us,
                 f.hour_index + 1,
                 CASE WHEN f.hour_index IS NOT NULL THEN f.usage_position END,
-                coalesce((f.put_in->>'units')::bigint, (
+                coalesce((f.put_in->>'units')::bigint, CASE WHEN f.escrow IS NOT NULL THEN (
                     SELECT sum((part->'amount'->>'units')::bigint)
-                    FROM json_array_elements(f.escrow) part)), f.funds_end_us, f.term_end_us,
+                    FROM json_array_elements(f.escrow) part) END), f.funds_end_us, f.term_end_us,
                 CASE WHEN f.state_after IS NULL THEN f.moment_before ELSE f.moment_after END
             FROM after f
             RETURNING *
