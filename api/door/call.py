@@ -323,8 +323,12 @@ class Call:
     ) -> Response:
         """One page; `rows` holds one more than `limit` when there is another one."""
         shown, more, headers = self.cut(view, place, rows, limit, key)
-        body = {"data": [_plain(told(row)) for row in shown], **more, "position": view.position}
-        return self.answer(view, body, headers)
+        position = view.position if view.as_of is None else view.as_of
+        data = ",".join([told(row).model_dump_json(exclude_none=True) for row in shown])
+        after = _compact({**more, "position": position}).removeprefix("{")
+        content = f'{{"data":[{data}],{after}'.encode()
+        headers = {positions.POSITION: str(position), **headers}
+        return Response(content, self.operation.status, headers, media_type="application/json")
 
     def cut(
         self, view: View, place: Place, rows: Sequence[T], limit: int, key: Callable[[T], list[Any]]
@@ -384,8 +388,11 @@ def _plain(told: AnswerModel) -> dict[str, Any]:
     return told.model_dump(mode="json", exclude_none=True)
 
 
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _json(body: dict[str, Any], status: int, headers: dict[str, str]) -> Response:
-    content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    content = _compact(body).encode()
     return Response(content, status, headers, media_type="application/json")
 
 

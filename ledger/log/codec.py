@@ -23,6 +23,7 @@ from uuid import UUID
 
 import msgspec
 
+from domain.frozen import maker
 from domain.money import Amount, Asset
 from domain.rules import FACTS
 
@@ -283,23 +284,25 @@ def _object_decoder(kind: Any) -> Callable[[Any], Any]:
         if field.init
     ]
     assert all(field.init or field.default is not MISSING for field in fields(kind))
+    make = maker(kind)
 
     def decode_object(values: Any) -> Any:
         if type(values) is not dict:
             _wrong(values, kind.__name__)
-        decoded = {}
+        decoded: list[Any] = []
         absent = 0
         for name, part, is_optional in parts:
             if name in values:
-                decoded[name] = part(values[name])
+                decoded.append(part(values[name]))
             elif is_optional:
-                decoded[name] = None
+                decoded.append(None)
                 absent += 1
             else:
                 raise NotStorable(f"{kind.__name__}.{name} is missing")
         if len(values) + absent != len(parts):
-            raise NotStorable(f"{kind.__name__} has no {sorted(values.keys() - decoded.keys())}")
-        return kind(**decoded)
+            known = {name for name, _, _ in parts}
+            raise NotStorable(f"{kind.__name__} has no {sorted(values.keys() - known)}")
+        return make(*decoded)
 
     return decode_object
 
