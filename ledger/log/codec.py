@@ -186,6 +186,8 @@ def _sequence_encoder(origin: Any, arguments: tuple[Any, ...], plain_int: _Encod
         parts = [_encoder(argument, plain_int) for argument in arguments]
         return lambda values: [part(v) for part, v in zip(parts, values, strict=True)]
     item = _encoder(arguments[0], plain_int)
+    if item is _json_int and origin is tuple:
+        return _json_ints
     if origin is frozenset:
         return lambda values: [item(value) for value in sorted(values)]
     return lambda values: [item(value) for value in values]
@@ -200,11 +202,17 @@ def _object_encoder(kind: Any, plain_int: _Encode) -> _Encode:
 
     def encode_object(value: Any) -> Values:
         assert type(value) is kind, f"{type(value).__name__} is not {kind.__name__}"
-        return {
-            name: plain if part is _as_it_is else part(plain)
-            for name, part, plain in zip(names, parts, values_of(value), strict=True)
-            if plain is not None
-        }
+        found = {}
+        for name, part, plain in zip(names, parts, values_of(value), strict=True):
+            if plain is None:
+                continue
+            if part is _json_int:  # most are; looked at here, without a call for each
+                assert type(plain) is int, plain
+                assert -JSON_INT_MAX <= plain <= JSON_INT_MAX, _rounded(plain)
+            elif part is not _as_it_is:
+                plain = part(plain)
+            found[name] = plain
+        return found
 
     return encode_object
 
@@ -237,8 +245,19 @@ def _any_int(value: int) -> int:
 
 def _json_int(value: int) -> int:
     assert type(value) is int, value
-    assert -JSON_INT_MAX <= value <= JSON_INT_MAX, f"{value} would be rounded: mark it Big"
+    assert -JSON_INT_MAX <= value <= JSON_INT_MAX, _rounded(value)
     return value
+
+
+def _json_ints(values: Sequence[int]) -> list[int]:
+    for value in values:
+        assert type(value) is int, value
+        assert -JSON_INT_MAX <= value <= JSON_INT_MAX, _rounded(value)
+    return list(values)
+
+
+def _rounded(value: int) -> str:
+    return f"{value} would be rounded: mark it Big"
 
 
 def _build_decoder(kind: Any) -> Callable[[Any], Any]:

@@ -44,7 +44,7 @@ class _RowAnswer(AnswerModel):
 @examples(60)
 def test_a_row_of_a_page_has_the_bytes_of_its_values(text: str, number: int, truth: bool) -> None:
     row = _RowAnswer(
-        text=text, number=number, truth=truth, inner=[{text: 1}], charge=credits_(number)
+        text=text, number=number, truth=truth, inner=[{text: 1}], charge=credits_(abs(number))
     )
     plain = row.model_dump(mode="json", exclude_none=True)
     told = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
