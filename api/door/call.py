@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Protocol, TypeVar
@@ -33,6 +33,7 @@ from api.door.preconditions import read_if_match
 from api.process import secret_files
 from api.process.lease_desk import Opening, Round
 from api.process.service import Service
+from domain.frozen import replace
 from domain.reasons import STORED_REFUSALS
 from domain.refusal import Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -37,6 +36,7 @@ from api.jobs import workspaces
 from api.market.explanations import JobQuoteAnswer, LeaseMatchAnswer, match_told, quote_told
 from api.market.matching import Wish, look, require_possible, room_of, wish_of
 from api.market.performance import performance_of_match
+from domain.frozen import replace
 from domain.hardware import mig
 from domain.hardware.constraints import NOTHING
 from domain.jobs.cron import TEXT_MAX
