@@ -21,10 +21,10 @@ REASONS = {
     "rebuild of": "A view reads every fact as JSON in PostgreSQL and writes its rows and indexes;"
     " one that keeps a row for each fact, or asks its own rows before it writes, takes longest.",
     "lease open": "One process does it all under one interpreter's lock. Two thirds of its time of"
-    " the processor is the desk: a third of that looks for the node, a quarter decides and folds, a quarter"
-    " encodes and appends, the rest reads what a round needs. Most of the other third is the event"
-    " loop, spread thin: the framework's layers, the caller's line, the log line, the socket. What"
-    " comes next is a desk and a loop that are no longer in one process.",
+    " the processor is the desk: a third of that looks for the node, a quarter decides and folds, a"
+    " quarter encodes and appends, the rest reads what a round needs. Most of the other third is"
+    " the event loop, spread thin: the framework's layers, the caller's line, the log line, the"
+    " socket. What comes next is a desk and a loop that are no longer in one process.",
 }
 UNKNOWN = "Why is not known yet: it was not profiled."
 

@@ -50,7 +50,7 @@ def connection(postgres: Databases, template: str) -> Iterator[psycopg.Connectio
 def test_a_page_reads_its_own_rows_alone(
     connection: psycopg.Connection[Any],
     monkeypatch: pytest.MonkeyPatch,
-    asked: dict[str, str],
+    asked: dict[str, Any],
     way: Way,
 ) -> None:
     looked_at: list[int] = []
