@@ -265,3 +265,29 @@ def test_nobody_but_the_treasury_claims_for_grants() -> None:
 def test_a_claim_is_a_positive_amount_of_token() -> None:
     for amount in (token(0), token(-1), credit(5)):
         OWED.when(replace(CLAIM, amount=amount)).then_refused(FundsReason.AMOUNT_NOT_POSITIVE)
+
+
+def test_the_first_root_has_the_number_one_no_root_before_it_and_a_leaf_at_least() -> None:
+    none = token(0)
+    for taken in (replace(BUILD, leaves=1), replace(BUILD, committed=none)):
+        MINTED.when(taken).then((PAYOUT, as_fact(PayoutRootBuilt, taken)))
+    for wrong in (replace(BUILD, seq=0), replace(BUILD, seq=2), replace(BUILD, previous_root=ROOT)):
+        MINTED.when(wrong).then_refused(
+            ChainReason.PAYOUT_STATE, epoch=1, seq=wrong.seq, expected=1
+        )
+    for less in (
+        replace(BUILD, leaves=0),
+        replace(BUILD, committed=token(-1)),
+        replace(BUILD, committed=credit(BUILD.committed.units)),
+    ):
+        MINTED.when(less).then_refused(
+            EpochsReason.REWARDS_MISMATCH, epoch=1, rule="a root never shrinks"
+        )
+
+
+def test_the_next_root_has_as_many_leaves_and_as_much_committed_at_least() -> None:
+    same = replace(NEXT, committed=BUILD.committed, leaves=BUILD.leaves)
+    LATER.when(same).then((stream_of(3), as_fact(PayoutRootBuilt, same)))
+    LATER.when(replace(same, previous_root=NO_ROOT)).then_refused(
+        ChainReason.PAYOUT_STATE, epoch=3, seq=2, expected=2
+    )

@@ -143,7 +143,12 @@ def test_an_account_has_one_payer_and_setting_and_ending_twice_is_once() -> None
     assert len(made.do(other)) == 1
     himself = replace(setting, account_id=PAYER)
     assert refused(made, himself) is PartiesReason.NOT_PERMITTED
-    assert refused(made, replace(setting, account_id="acct_no")) is PartiesReason.ACCOUNT_UNKNOWN
+    for unknown in (
+        replace(setting, account_id="acct_no"),
+        replace(setting, payer_account_id="acct_no"),
+        replace(ending, account_id="acct_no"),
+    ):
+        assert refused(made, unknown) is PartiesReason.ACCOUNT_UNKNOWN
 
 
 @given(

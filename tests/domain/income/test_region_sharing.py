@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -247,6 +247,47 @@ def test_only_the_provider_sets_terms_and_within_bounds() -> None:
     scene.when(ask(day, infra=too_dear)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
     other = replace(costs(), base=Amount(Asset.TOKEN, 1))
     scene.when(ask(day, infra=other)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
+
+
+def test_terms_are_within_their_bounds_and_not_one_beyond() -> None:
+    """Costs are credits, none to a million of them a day each; tiers are 0 to 4."""
+    scene, day = place(), NOTICE_DAYS + 1
+    names = [one.name for one in fields(InfraCost)]
+    for name in names:
+        for units in (0, 10**12):
+            infra = replace(costs(), **{name: credit(units)})
+            assert scene.when(ask(day, infra=infra)).changes(), (name, units)
+        for amount in (credit(-1), credit(10**12 + 1), Amount(Asset.TOKEN, 1)):
+            infra = replace(costs(), **{name: amount})
+            scene.when(ask(day, infra=infra)).then_refused(
+                PricesReason.AMOUNT_OUT_OF_RANGE, units=amount.units, most=10**12
+            )
+    for ppm in (0, PPM):
+        assert scene.when(ask(day, participation_ppm=ppm)).changes()
+    for ppm in (-1, PPM + 1):
+        scene.when(ask(day, participation_ppm=ppm)).then_refused(PartiesReason.SHARE_OUT_OF_RANGE)
+    for tier in (0, 4):
+        assert scene.when(ask(day, availability_min_tier=tier)).changes()
+    for tier in (-1, 5):
+        scene.when(ask(day, availability_min_tier=tier)).then_refused(
+            PartiesReason.COUNT_OUT_OF_RANGE
+        )
+
+
+def test_each_version_of_the_terms_told_again_changes_nothing() -> None:
+    """Compared with what that version said, not with another one."""
+    scene = place()
+    asked = [
+        ask(NOTICE_DAYS + number, version=number, participation_ppm=number) for number in (1, 2, 3)
+    ]
+    for one in asked:
+        scene = scene.after(one)
+    for one in asked:
+        scene.when(replace(one, by="other", at_us=1)).then_nothing()
+    for version in (0, -1, 5):
+        scene.when(replace(asked[2], version=version)).then_refused(
+            FleetReason.REGION_TERMS, version=version, expected=4
+        )
 
 
 # --- gathering ----------------------------------------------------------------------------------
