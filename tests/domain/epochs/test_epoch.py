@@ -22,6 +22,7 @@ from domain.epochs.epoch import (
     RewardsCredited,
     RewardsMatured,
     SealEpoch,
+    chunk_of,
     chunks_of,
     epoch_of,
     rewards_of,
@@ -438,6 +439,16 @@ def test_a_chunk_sent_twice_counts_once() -> None:
 def many(count: int) -> Settlement:
     weights = tuple((f"acct_{index:05}", index + 1) for index in range(count))
     return settled(1, weights)
+
+
+def test_a_chunk_is_found_by_its_number_and_all_of_them_are_the_rewards() -> None:
+    for count, sizes in ((0, []), (1, [1]), (500, [500]), (501, [500, 1]), (1_000, [500, 500])):
+        outcome = replace(SETTLED, rewards=tuple((f"a{n:05}", n + 1) for n in range(count)))
+        chunks = chunks_of(rewards_of(outcome))
+        assert [len(chunk) for chunk in chunks] == sizes
+        for number, chunk in enumerate(chunks, start=1):
+            assert chunk_of(outcome, number) == chunk
+        assert chunk_of(outcome, len(chunks) + 1) == ()
 
 
 def test_chunks_come_in_order_and_together_are_the_seal() -> None:

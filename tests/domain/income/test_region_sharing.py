@@ -42,6 +42,7 @@ from domain.income.region_sharing import (
     NodeTime,
     SetRegionTerms,
     ShareRegionDay,
+    infra_due,
 )
 from domain.income.region_terms import InfraCost, RegionTermsSet
 from domain.income.region_terms import stream_of as terms_stream
@@ -615,6 +616,51 @@ def test_an_operator_that_owns_a_part_of_a_node_in_its_region_gets_both_parts() 
     got = shares["node_b"]
     assert got.participation == 8 * CREDITS
     assert got.parts == (SharePart(ANNA, 2 * CREDITS), SharePart(OPERATOR, 6 * CREDITS))
+
+
+def test_participation_is_its_owners_in_the_last_moment_of_the_day() -> None:
+    """Set within the day it counts for all of it; set when the next one begins it does not."""
+    ends_us = (DAY + 1) * DAY_US
+    for at_us, annas in ((ends_us - 1, 2 * CREDITS), (ends_us, 0), (0, 2 * CREDITS)):
+        owned = RevenueSharesSet(
+            node_id="node_b", shares=(OwnerShare(ANNA, 250_000),), by="op", at_us=at_us
+        )
+        scene = place(
+            *under(terms(infra=costs(0, 0), participation_ppm=PPM)),
+            (Stream("revenue", "node_b"), owned),
+            gathered({"node_a": 8 * CREDITS}),
+        )
+        _, shares = shared(scene, share(times={"node_b": DAY_GPU_US}))
+        got = {part.account_id: part.units for part in shares["node_b"].parts}
+        assert got == {OPERATOR: 8 * CREDITS - annas, **({ANNA: annas} if annas else {})}
+
+
+def test_a_thousand_nodes_may_have_had_a_role() -> None:
+    scene = place(*under(terms()))
+    names = tuple(f"n{number}" for number in range(1_000))
+    for changed in ({"control": names}, {"ingress": names}):
+        assert scene.when(share(**changed)).changes()
+    for changed in ({"control": (*names, "x")}, {"ingress": (*names, "x")}):
+        scene.when(share(**changed)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE, at_most=1_000)
+
+
+def test_what_a_day_costs_is_the_sum_of_its_rows_and_at_most_its_most() -> None:
+    """Base, control and ingress nodes, and the bytes floored over the whole day."""
+    infra = costs(control=30, ingress=500, base=7, per_gib=10, most=2_000)
+    of = terms(infra=infra)
+    gib = 2**30
+    for control, ingress, count, due in (
+        (0, 0, 0, 7),
+        (2, 0, 0, 67),
+        (0, 3, 0, 1_507),
+        (2, 3, gib // 10, 1_567),  # 0.99 of a unit
+        (2, 3, gib // 10 + 1, 1_568),
+        (2, 3, gib, 1_577),
+        (2, 3, 43 * gib, 1_997),
+        (2, 3, 44 * gib, 2_000),
+    ):
+        assert infra_due(of, control, ingress, count) == due
+    assert infra_due(replace(of, is_shared=False), 2, 3, gib) == 0
 
 
 def test_what_a_region_pays_names_the_clients_whose_work_it_gathered() -> None:
