@@ -490,6 +490,16 @@ def test_rewards_that_were_not_sealed_are_refused(rewards: tuple[Reward, ...]) -
     SEALED.when(replace(CREDIT, rewards=rewards)).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
+def test_a_reward_of_one_unit_is_credited_and_one_of_none_is_not() -> None:
+    rewards = (Reward("a", token(1)), Reward("b", token(2)))
+    fact = replace(sealed_fact(SETTLED, END_US, "00"), rewards=token(3), recipients=2)
+    scene = CLOSING.given((stream_of(1), fact))
+    assert scene.when(replace(CREDIT, rewards=rewards)).changes()
+    for units in (0, -1):
+        none = (Reward("a", token(units)), Reward("b", token(3 - units)))
+        scene.when(replace(CREDIT, rewards=none)).then_refused(EpochsReason.REWARDS_MISMATCH)
+
+
 def test_nobody_is_credited_in_two_chunks() -> None:
     settlement = many(600)
     first, second = chunks_of(rewards_of(settlement))

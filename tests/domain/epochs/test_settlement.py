@@ -30,6 +30,7 @@ from domain.epochs.settlement import (
     Unallocated,
     Use,
     compute_weight,
+    is_sound,
     settle,
 )
 from domain.money import PPM, MoneyReason
@@ -522,3 +523,144 @@ def test_a_node_in_two_lanes_is_refused() -> None:
         for order in ((0, 1), (1, 0)):
             with pytest.raises(Refused, match="duplicate_id"):
                 settle_lanes(head, order, lambda lane: [nodes[lane]])
+
+
+# --- an outcome that is not one of its cut -------------------------------------------------------
+
+GIVING = (("a", -5), ("b", 7), ("y", -3), ("z", -4))
+
+
+def adjusted() -> Settlement:
+    """A node of a earns; a gives 5 back, b is given 7, and y and z owe on."""
+    node = NodeCut("n", "a", (Use("cash", 10, 0),), 10**9)
+    return settle(
+        cut(node, adjustments=GIVING, compute_carry=100, availability_carry=50, recyclable=700)
+    )
+
+
+def with_rewards(s: Settlement, **moved: int) -> tuple[tuple[str, int], ...]:
+    """The rewards, with so many units more or fewer for some."""
+    after = {who: units + moved.pop(who, 0) for who, units in s.rewards} | moved
+    return tuple(sorted((who, units) for who, units in after.items() if units))
+
+
+def test_what_stays_open_of_adjustments_was_due_and_was_not_paid() -> None:
+    s = adjusted()
+    assert s.adjustments == (("y", -3), ("z", -4))
+    assert is_sound(s)
+    broken: list[dict[str, Any]] = [
+        {"adjustments": (("z", -4), ("y", -3))},  # in another order
+        {"adjustments": (("y", -3), ("y", -3), ("z", -4))},  # told twice
+        {"adjustments": (("x", -1), ("y", -3), ("z", -4))},  # never due
+        {"adjustments": (("a", 0), ("y", -3), ("z", -4))},  # nothing is open of it
+        # More stays open of a than was due, as if 1 had been given to it.
+        {
+            "adjustments": (("a", -6), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, a=6, treasury=-6),
+        },
+        # It stays open with the other sign, as if 6 had been taken.
+        {
+            "adjustments": (("a", 1), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, a=-1, treasury=1),
+        },
+        # More stays open of b than it was to be given, as if 1 had been taken of it.
+        {
+            "adjustments": (("b", 8), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, b=-6, treasury=6),
+        },
+        {
+            "adjustments": (("b", -1), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, b=1, treasury=-1),
+        },
+        {"rewards": with_rewards(s, a=1, b=-1)},  # b has not what it was given
+        {"rewards": with_rewards(s, a=1, treasury=-1)},  # the treasury has not what a gave
+    ]
+    for changed in broken:
+        assert not is_sound(replace(s, **changed)), changed
+
+
+def test_all_or_a_part_of_an_adjustment_may_stay_open() -> None:
+    """Whatever was not moved: nothing of it, one unit, all but one, all."""
+    s = adjusted()
+    for left in (-5, -4, -1):
+        still = {
+            "adjustments": (("a", left), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, a=-left, treasury=left),
+        }
+        assert is_sound(replace(s, **still)), left  # type: ignore[arg-type]
+    for left in (7, 6, 1):
+        still = {
+            "adjustments": (("b", left), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, b=-left, treasury=left),
+        }
+        assert is_sound(replace(s, **still)), left  # type: ignore[arg-type]
+
+
+def test_nobodys_part_of_a_pool_is_told_and_goes_where_it_may() -> None:
+    """Parts are not negative, no more of them goes back than there is, and the carry is the rest."""
+    s = adjusted()
+    (idle,) = [one for one in s.unallocated if one.pool == AVAILABILITY]
+    others = tuple(one for one in s.unallocated if one.pool != AVAILABILITY)
+    assert (idle.units, idle.returned) == (s.availability_pool + 50, 0)
+    back = replace(
+        s,
+        unallocated=(*others, idle._replace(returned=10)),
+        availability_carry=s.availability_carry - 10,
+        returned_emission=s.returned_emission + 10,
+    )
+    assert is_sound(back)
+    of_both = back.returned_emission + back.returned_release
+    assert (s.release, s.emission > of_both > s.release) == (100, True)
+
+    def returning(release: int, more: int = 0) -> dict[str, int]:
+        return {"returned_emission": of_both - release + more, "returned_release": release}
+
+    for release in (0, 1, 100):
+        assert is_sound(replace(back, **returning(release)))  # type: ignore[arg-type]
+    broken: list[dict[str, Any]] = [
+        returning(0, 1),
+        returning(0, -1),
+        returning(-1),
+        returning(101),
+        returning(of_both + 1),
+        {"unallocated": (*others, idle._replace(units=-1, returned=-1))},
+        {"availability_carry": back.availability_carry + 1},
+        {"compute_carry": back.compute_carry - 1},
+        {"compute_carry": back.compute_carry + 1},
+        {"rewards": with_rewards(s, a=1)},
+        {"rewards": with_rewards(s, a=-1)},
+        {"rewards": (*back.rewards[1:], back.rewards[0])},
+        {"rewards": (("Z", 0), *back.rewards)},
+        {"availability_pool": back.availability_pool + 1},
+        {"compute_pool": back.compute_pool - 1, "availability_pool": back.availability_pool + 1},
+        {"treasury_pool": back.treasury_pool + 1},
+        {"emission": back.emission + 1},
+        {"release": back.release + 1},
+    ]
+    for changed in broken:
+        assert not is_sound(replace(back, **changed)), changed
+
+
+def test_without_a_weight_all_of_a_pool_is_nobodys_and_with_one_no_more_than_all() -> None:
+    s = adjusted()
+    whole = s.availability_pool + 50
+    assert (s.availability_weight, s.availability_tier_2_weight) == (0, 0)
+    others = tuple(one for one in s.unallocated if one.pool != AVAILABILITY)
+    for units, weights, is_taken in (
+        (whole, (0, 0), True),
+        (whole - 1, (0, 0), False),
+        (whole - 1, (1, 0), True),
+        (whole - 1, (0, 1), True),
+        (whole, (1, 0), True),
+        (whole + 1, (1, 0), False),
+        (whole + 1, (0, 0), False),
+    ):
+        told = replace(
+            s,
+            unallocated=(*others, Unallocated(AVAILABILITY, ZERO_WEIGHT, units, 0)),
+            availability_carry=units,
+            availability_weight=weights[0],
+            availability_tier_2_weight=weights[1],
+            rewards=with_rewards(s, a=whole - units),
+        )
+        assert is_sound(told) == is_taken, (units, weights)

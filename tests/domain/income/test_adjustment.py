@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from domain.funds.reasons import FundsReason
 from domain.income.adjustment import (
+    BURN_DUE,
     AdjustmentBooked,
     BookLine,
     GrantGoodwill,
     Part,
+    Taking,
     book,
     corrections_of,
     peel,
@@ -133,3 +135,12 @@ def test_no_reason_moves_an_account_that_is_not_its_own(
             by="m",
             at_us=NOON_US,
         )
+
+
+def test_where_nothing_is_taken_of_a_payee_nothing_is_booked() -> None:
+    world = billed(1)
+    line = world.lines()[0]
+    for account in ("party:acct_owner:holdback", "world:burned", BURN_DUE, "network:revenue:take"):
+        taking = Taking(world, NOON_US)
+        assert taking.take(Part(account, 5), 0, line, "x") == []
+        assert (taking.changes, taking.owed) == ([], 0)

@@ -22,7 +22,16 @@ from domain.jobs.reasons import JobsReason
 from domain.lease.escrow import TIME_MAX_US, Deposit, Rate
 from domain.lease.escrow import settle as settled_escrow
 from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
-from domain.lease.shared_escrow import Escrow, EscrowReturned, Member, escrow_of, shared_end_us
+from domain.lease.funds import EscrowPart
+from domain.lease.shared_escrow import (
+    Escrow,
+    EscrowDrawn,
+    EscrowReturned,
+    Member,
+    end_of,
+    escrow_of,
+    shared_end_us,
+)
 from domain.lease.turns import LeaseFundsMoved
 from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow, returned
 from domain.metering.counting import UsageRow
@@ -272,6 +281,73 @@ def test_what_has_ended_stays_ended_and_a_late_timer_still_closes_at_the_second(
     consistent(made)
 
 
+def test_what_is_paid_in_after_the_end_moves_no_end() -> None:
+    made = running(2 * PRICE, 0, 0)
+    made.do(fund(2 * PRICE, 5 * HOUR_US))
+    assert ends(made) == {3_600}
+    assert escrow_in(made).ends_us == NOON_US + HOUR_US
+
+
+def test_where_the_end_stays_in_the_same_second_no_lease_is_told() -> None:
+    """A second of two leases costs 1,544 units."""
+    made = running(4 * PRICE, 0, 0)
+    told = len(made.facts)
+    (funded,) = made.do(fund(1))
+    assert (len(made.facts), funded.ends_us) == (told + 1, NOON_US + 2 * HOUR_US)
+    facts = made.do(fund(1_544))
+    assert [type(fact).__name__ for fact in facts] == [
+        "EscrowFunded",
+        "LeaseFundsMoved",
+        "LeaseFundsMoved",
+    ]
+    assert ends(made) == {7_201}
+
+
+def test_nothing_that_runs_has_no_end_and_what_has_ended_keeps_it() -> None:
+    """Members that wait or are closed have none; the end of others is forecast anew until it is
+    there.
+    """
+    waiting, open_ = Member(PPM, 3_600), Member(PPM, 3_600, opened_at_us=0)
+    closed = replace(open_, until_us=5 * SECOND_US)
+    held = (EscrowPart("cash", credit(10)),)
+    of = Escrow(held=held, first_us=0)
+    for members in ((), (waiting,), (closed,), (waiting, closed)):
+        named = {str(number): one for number, one in enumerate(members)}
+        for first_us in (None, 0):
+            assert end_of(replace(of, members=named, first_us=first_us), 0) is None
+    runs = replace(of, members={"a": open_})
+    for at_us in (0, 3 * SECOND_US, 10 * SECOND_US):
+        assert end_of(runs, at_us) == 10 * SECOND_US
+    assert end_of(runs, 11 * SECOND_US) == 11 * SECOND_US, "not before now"
+    for ends_us, at_us, end_us in ((4, 3, 10), (4, 4, 4), (4, 9, 4)):
+        ended = replace(runs, ends_us=ends_us * SECOND_US)
+        assert end_of(ended, at_us * SECOND_US) == end_us * SECOND_US
+    with_closed = replace(runs, members={"a": open_, "b": closed})
+    assert end_of(with_closed, 0) == 5 * SECOND_US, "5 of 10 are kept for the closed one"
+
+
+def test_one_more_lease_needs_its_hour_beside_all_that_others_used_and_their_next_one() -> None:
+    """One runs for an hour that is not charged yet: two hours of it and one of the other."""
+    for units, is_taken in ((3 * PRICE, True), (3 * PRICE - 1, False)):
+        made = running(units, 0)
+        if is_taken:
+            joined(made, 1, HOUR_US, runs=False)
+            continue
+        with pytest.raises(Refused) as refused:
+            joined(made, 1, HOUR_US, runs=False)
+        assert refused.value.reason is FundsReason.CREDIT_TOO_LOW
+        assert refused.value.facts == {"needed": 3 * PRICE, "available": units}
+
+
+def test_no_more_goes_into_an_escrow_than_the_account_has() -> None:
+    made = market(5)
+    with pytest.raises(Refused) as refused:
+        made.do(fund(6))
+    assert refused.value.reason is FundsReason.CREDIT_TOO_LOW
+    assert refused.value.facts == {"needed": 6, "available": 5}
+    assert made.do(fund(5))
+
+
 def test_all_that_are_reserved_must_run_an_hour_together() -> None:
     made = running(2 * PRICE, 0)
     joined(made, 1, 0, runs=False)
@@ -461,6 +537,34 @@ def test_a_shortfall_is_shared_by_what_each_has_used_and_the_units_left_over_go_
     parts = [fact.parts for fact in made.facts if isinstance(fact, UsageAccrued)]
     assert earned == sum(max(p.provider for p in parts if p.total == each) for each in due)
     assert made.of(f"escrow:{JOB}:") == {}
+    consistent(made)
+
+
+def test_each_lease_draws_its_own_share_of_a_shortfall_and_no_unit_of_anothers() -> None:
+    """Of 4 credits that are left, one lease has used 90 minutes and the other 50: 9 and 5 of 14."""
+    made = by_card(20_000_000, 0, 40 * MINUTE_US)
+    at_us = 90 * MINUTE_US
+    reverse(made, 16_000_000, at_us, 0, 1)
+    shares = [4_000_000 * 9 // 14, 4_000_000 * 5 // 14]
+    assert [one.allotted for one in escrow_in(made).members.values()] == shares
+    hour = AccrueUsage(
+        lease_id=lease_id(0),
+        lane=1,
+        usage_position=1,
+        rows=_rows(0, 0, HOUR_US, 1),
+        at_us=NOON_US + at_us,
+    )
+    made.do(hour)
+    member = escrow_in(made).members[lease_id(0)]
+    assert (member.charged, member.allotted) == (PRICE, max(0, shares[0] - PRICE))
+    for number in (0, 1):
+        settle(made, number, at_us)
+    drawn = dict.fromkeys((lease_id(0), lease_id(1)), 0)
+    for fact in made.facts:
+        if isinstance(fact, EscrowDrawn):
+            drawn[fact.lease_id] += sum(part.amount.units for part in fact.parts)
+    assert list(drawn.values()) == shares
+    assert made.balance(f"party:{RENTER}:card") == 1, "the unit left over"
     consistent(made)
 
 

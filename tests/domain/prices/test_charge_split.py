@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM
 from domain.parties.reasons import PartiesReason
-from domain.prices.charge_split import NOTHING, Parts, earned_after, member, peel, postings
+from domain.prices.charge_split import NOTHING, Earned, Parts, earned_after, member, peel, postings
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import PRESETS, Split, SplitShare
 from domain.refusal import Reason, Refused
@@ -262,3 +262,31 @@ def test_a_member_is_within_its_bounds_and_keeps_its_terms() -> None:
     for changed in ({"provider_share_ppm": -1}, {"gpus": 0}, {"workers": 0}):
         with pytest.raises(Refused):
             member(**terms(**changed))  # type: ignore[arg-type]
+
+
+def test_what_is_due_of_each_hour_is_that_hours_own() -> None:
+    """Two and a half hours of two GPUs for training, a share of one half."""
+    lease = member(**terms(gpus=2, federated="training"))  # type: ignore[arg-type]
+    hour = Earned(
+        customer_total=5_560_000,
+        usage_fee=500_000,
+        federated_fee=2_650_000,
+        provider=2_530_000,
+        platform=5_680_000,
+    )
+    half = Earned(
+        customer_total=2_780_000,
+        usage_fee=250_000,
+        federated_fee=1_325_000,
+        provider=1_265_000,
+        platform=2_840_000,
+    )
+    made = postings(lease, 5 * GPU_HOUR_US // 2)
+    assert [posting.new for posting in made] == [hour, hour, half]
+    assert [posting.elapsed_us for posting in made] == [
+        GPU_HOUR_US,
+        2 * GPU_HOUR_US,
+        5 * GPU_HOUR_US // 2,
+    ]
+    assert postings(lease, 0) == []
+    assert [one.elapsed_us for one in postings(lease, 1)] == [1]
