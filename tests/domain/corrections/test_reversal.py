@@ -346,3 +346,72 @@ def test_the_close_is_never_before_what_was_counted(minutes: int) -> None:
     closed = lease_in(made).closed
     assert closed is not None
     assert closed.closed_at_us == NOON_US + at_us
+
+
+def test_for_a_payment_that_never_came_nothing_is_taken() -> None:
+    made = world(10_000_000, funds=10_000_000)
+    made.books[f"party:{RENTER}:owed"] = 5_000_000
+    for payment_id in (PAYMENT, "pay_x"):
+        assert made.do(replace(take(HOUR_US), payment_id=payment_id)) == []
+    assert lease_in(made).status == "active"
+
+
+def test_no_more_is_taken_for_a_payment_than_was_spent_of_it_whatever_else_is_owed() -> None:
+    """4 of 10 are taken; 3 that are owed for something else stay owed."""
+    made = world(10_000_000, funds=10_000_000)
+    made.do(reverse(4_000_000, MINUTE_US), take(MINUTE_US))
+    assert (lease_in(made).held_units, owed(made)) == (6_000_000, 0)
+    made.books[f"party:{RENTER}:owed"] = 3_000_000
+    assert made.do(take(MINUTE_US)) == []
+    made.do(reverse(1_000_000, 2 * MINUTE_US, "dp_2"), take(2 * MINUTE_US))
+    assert (lease_in(made).held_units, owed(made)) == (5_000_000, 3_000_000)
+
+
+def test_what_was_put_in_later_with_other_money_stays() -> None:
+    """The latest deposit is taken first, but only where the payment's money is in it."""
+    made = world(10_000_000, funds=10_000_000)
+    made.books[f"party:{RENTER}:cash"] += 5_000_000
+    made.books["world:bank"] += 5_000_000
+    made.do(TopUpLease(lease_id=LEASE, account_id=RENTER, amount=credit(5_000_000), at_us=NOON_US))
+    made.do(reverse(4_000_000, MINUTE_US))
+    taken = next(fact for fact in made.do(take(MINUTE_US)) if isinstance(fact, LeaseFundsTaken))
+    assert [(part.source, part.amount.units) for part in taken.parts] == [("card", 4_000_000)]
+    held = {part.source: part.amount.units for part in lease_in(made).held}
+    assert held == {"card": 6_000_000, "cash": 5_000_000}
+
+
+def test_what_a_stranger_gets_back_of_a_lease_that_never_starts_repays_nobody_elses_debt() -> None:
+    """The renter's 3 are taken, the stranger's 1 pays for no hour; half a credit stays owed."""
+    made = world(3_000_000, funds=3_000_000, runs=False)
+    _account(made, "acct_stranger", 1_000_000)
+    made.do(
+        TopUpLease(
+            lease_id=LEASE, account_id="acct_stranger", amount=credit(1_000_000), at_us=NOON_US
+        )
+    )
+    made.do(reverse(3_000_000, MINUTE_US))
+    made.books[f"party:{RENTER}:owed"] += 500_000
+    made.books["network:revenue:device"] += 500_000
+    made.do(take(MINUTE_US))
+    assert lease_in(made).status == "settled"
+    assert owed(made) == 500_000
+    assert made.balance(f"party:{RENTER}:card") == 0
+    assert made.balance("party:acct_stranger:card") == 1_000_000
+    assert made.total(Asset.CREDIT) == 0
+
+
+def test_a_lease_that_has_not_begun_needs_a_whole_hour_to_go_on() -> None:
+    """To the cent: what is left pays the hour, or a cent of it is missing."""
+    for left, status in ((PRICE, "reserved"), (PRICE - 10_000, "settled")):
+        made = world(10_000_000, funds=10_000_000, runs=False)
+        made.do(reverse(10_000_000 - left, MINUTE_US), take(MINUTE_US))
+        assert lease_in(made).status == status, left
+        assert owed(made) == 0
+
+
+def test_a_lease_that_runs_needs_a_second_beyond_this_one_to_go_on() -> None:
+    """At 30 minutes 1.39 credits are used; a second more costs 772 units."""
+    for left, status in ((1_400_000, "active"), (1_390_000, "closing")):
+        made = world(10_000_000, funds=10_000_000)
+        made.do(reverse(10_000_000 - left, HOUR_US // 2), take(HOUR_US // 2))
+        assert lease_in(made).status == status, left

@@ -28,7 +28,7 @@ from domain.lease.close_codes import RENTER_CLOSED, UNREACHABLE
 from domain.lease.lease import LeaseReserved, SettleLease
 from domain.prices.tariff import SlaClass, SlaTier, TariffState
 from domain.refusal import Refused
-from domain.stream import Stream
+from domain.stream import Stream, derive_id
 from tests.domain.scenes import market
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.corrections import (
@@ -372,6 +372,18 @@ def test_a_lease_of_ones_own_hardware_is_promised_nothing_and_credited_nothing()
     (assessed,) = world.facts(SlaAssessed)
     assert (assessed.below_ppm, assessed.credit_ppm, assessed.credit.units) == (None, 0, 0)
     assert assessed.availability_ppm == 500_000
+
+
+def test_each_charge_of_a_credit_has_an_adjustment_of_its_own_name() -> None:
+    world = settled(2, used_us=HOUR_US // 2)
+    world.do(credit_sla(world))
+    booked = world.facts(AdjustmentBooked)
+    assert {(one.corrects_position, one.adjustment_id) for one in booked} == {
+        (line.position, derive_id("adj", f"sla-{LEASE}", str(line.position)))
+        for line in world.lines()
+    }
+    assert all(one.adjustment_id.startswith("adj_") for one in booked)
+    assert {(one.reason, one.cause, one.by) for one in booked} == {("sla", f"sla:{LEASE}", "job")}
 
 
 def test_without_charges_a_lease_is_assessed_and_credited_later() -> None:

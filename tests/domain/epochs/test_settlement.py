@@ -30,6 +30,7 @@ from domain.epochs.settlement import (
     Unallocated,
     Use,
     compute_weight,
+    idle_cap,
     is_sound,
     settle,
 )
@@ -523,6 +524,24 @@ def test_a_node_in_two_lanes_is_refused() -> None:
         for order in ((0, 1), (1, 0)):
             with pytest.raises(Refused, match="duplicate_id"):
                 settle_lanes(head, order, lambda lane: [nodes[lane]])
+
+
+def test_the_cap_of_being_there_is_the_lower_of_that_by_time_and_the_flat_one() -> None:
+    """By attested GPU-hours, floored: a unit for each whole one, however much of the next."""
+    for us, hourly, flat, most in (
+        (HOUR_US, None, None, None),
+        (HOUR_US, None, 7, 7),
+        (HOUR_US - 1, 1, None, 0),
+        (HOUR_US, 1, None, 1),
+        (2 * HOUR_US - 1, 1, 7, 1),
+        (9 * HOUR_US, 1, 7, 7),
+        (HOUR_US, 0, 7, 0),
+    ):
+        terms = replace(
+            REWARD_TERMS, availability_cap_per_gpu_hour=hourly, availability_cap_per_node=flat
+        )
+        node = NodeCut("n", "a", attested=(Attested("datacenter", 3, us, 0),))
+        assert idle_cap(node, terms) == most, (us, hourly, flat)
 
 
 # --- an outcome that is not one of its cut -------------------------------------------------------

@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 from domain.funds.reasons import FundsReason
 from domain.income.adjustment import (
     BURN_DUE,
+    NOTHING_UNBURNED,
     AdjustmentBooked,
     BookLine,
     GrantGoodwill,
     Part,
     Taking,
+    Unburned,
+    UnburnedCharge,
     book,
     corrections_of,
     peel,
@@ -144,3 +147,19 @@ def test_where_nothing_is_taken_of_a_payee_nothing_is_booked() -> None:
         taking = Taking(world, NOON_US)
         assert taking.take(Part(account, 5), 0, line, "x") == []
         assert (taking.changes, taking.owed) == ([], 0)
+
+
+def test_what_no_burn_covers_is_that_of_the_charge_and_of_another_one_nothing() -> None:
+    known = Unburned(3, (UnburnedCharge(5, 70, 1), UnburnedCharge(8, 90, 0)))
+    assert known.of(5) == UnburnedCharge(5, 70, 1)
+    assert known.of(8) == UnburnedCharge(8, 90, 0)
+    assert known.of(6) == UnburnedCharge(6, 0, 0)
+    assert NOTHING_UNBURNED.of(5) == UnburnedCharge(5, 0, 0)
+
+
+def test_credits_that_were_retired_at_use_come_back_whole() -> None:
+    world = billed(1)
+    taking = Taking(world, NOON_US)
+    line = world.lines()[0]
+    assert taking.take(Part("world:burned", 9), 4, line, "x") == [BookLine("world:burned", 4)]
+    assert (taking.changes, taking.owed) == ([], 0)

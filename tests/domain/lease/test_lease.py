@@ -401,7 +401,24 @@ def test_a_lease_that_never_opened_ends_at_charge_zero_with_everything_back() ->
     done = reserved.after(close(1, "renter", 101))
     assert facts(done, LeaseSettled)[0].refund == (EscrowPart("cash", credit(2_780_000)),)
     assert facts(done, LeaseSettled)[0].charge == credit(0)
+    assert facts(done, LeaseSettled)[0].gpu_us == 0
+    assert facts(done, LeaseClosed)[0].refund == ()
     assert not facts(done, LeaseSettled)[0].disputed
+
+
+def test_a_settlement_tells_of_an_accrual_where_it_counts_refuses_or_reaches_anything_new() -> None:
+    """All time is accrued by then: only a row that counts or is refused is worth a fact."""
+    where = opened(gpus=2, funds=20_000_000).after(accrue(HOUR_US, (usage(0, HOUR_US),)))
+    where = where.after(replace(close(HOUR_US - 5_000_000), at_us=NOON_US + HOUR_US))
+    late_us = HOUR_US + LATE_WINDOW_US
+    strange = usage(0, HOUR_US, device="GPU-x", position=2)
+    late = usage(0, HOUR_US, device="GPU-1", position=2)
+    for rows, accruals in (((), 1), ((strange,), 2), ((late,), 2)):
+        done = where.after(settle(late_us, rows))
+        assert len(facts(done, UsageAccrued)) == accruals, rows
+        assert len(facts(done, LeaseSettled)) == 1
+    refused = facts(where.after(settle(late_us, (strange,))), UsageAccrued)[-1].refused
+    assert sum(one.us for one in refused) == HOUR_US
 
 
 def test_settling_waits_for_the_reports_of_every_device() -> None:

@@ -339,6 +339,22 @@ def test_one_more_lease_needs_its_hour_beside_all_that_others_used_and_their_nex
         assert refused.value.facts == {"needed": 3 * PRICE, "available": units}
 
 
+def test_128_leases_draw_on_one_escrow_at_most() -> None:
+    for members, is_taken in ((127, True), (128, False)):
+        made = running(2 * PRICE)
+        full = replace(
+            escrow_in(made), members={f"m{number}": Member(PPM, 0) for number in range(members)}
+        )
+        made._states[Stream("escrow", JOB)] = full
+        if is_taken:
+            joined(made, 0, runs=False)
+            continue
+        with pytest.raises(Refused) as refused:
+            joined(made, 0, runs=False)
+        assert refused.value.reason is PartiesReason.COUNT_OUT_OF_RANGE
+        assert refused.value.facts == {"leases": 128, "at_most": 128}
+
+
 def test_no_more_goes_into_an_escrow_than_the_account_has() -> None:
     made = market(5)
     with pytest.raises(Refused) as refused:
@@ -698,6 +714,30 @@ def test_what_lies_idle_in_the_escrow_of_a_job_pays_what_is_owed_too() -> None:
     assert made.of(f"escrow:{JOB}:") == {f"escrow:{JOB}:1:card": 5_000_000}
     assert made.do(idle) == [], "taken once"
     consistent(made)
+
+
+def test_an_escrow_in_which_nothing_is_of_the_payment_repays_nothing() -> None:
+    """Also where the account could pay by something else: that is not asked for here."""
+    made = by_card(20_000_000)
+    made.books[f"party:{RENTER}:owed"], made.books[f"party:{RENTER}:cash"] = 5, 9
+    for payment_id in ("pay_1", "pay_x"):
+        idle = TakeIdleEscrow(payment_id=payment_id, job_id=JOB, at_us=NOON_US)
+        assert made.do(idle) == []
+    other = by_card(20_000_000, 0)
+    other.books[f"party:{RENTER}:owed"] = 5
+    assert other.do(TakeFundsBack(payment_id="pay_x", lease_id=lease_id(0), at_us=NOON_US)) == []
+    assert lease_in(other, 0).is_running
+
+
+def test_no_more_lies_idle_for_a_payment_than_was_spent_of_it() -> None:
+    """Half of it was taken for the payment already; what else is owed is not its."""
+    made = by_card(20_000_000)
+    reverse(made, 5_000_000, MINUTE_US)
+    made.books[f"party:{RENTER}:owed"] += 4_000_000
+    idle = TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US)
+    made.do(idle)
+    assert owed(made) == 4_000_000
+    assert sum(part.amount.units for part in escrow_in(made).held) == 15_000_000
 
 
 def test_what_leases_draw_on_is_not_idle() -> None:
