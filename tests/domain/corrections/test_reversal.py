@@ -415,3 +415,40 @@ def test_a_lease_that_runs_needs_a_second_beyond_this_one_to_go_on() -> None:
         made = world(10_000_000, funds=10_000_000)
         made.do(reverse(10_000_000 - left, HOUR_US // 2), take(HOUR_US // 2))
         assert lease_in(made).status == status, left
+
+
+def test_what_a_closed_lease_cannot_use_any_more_was_given_back_and_the_rest_is_taken() -> None:
+    """An hour ran and is not charged yet: it is paid to the provider, and owed."""
+    made = world(10_000_000, funds=10_000_000)
+    made.do(close(HOUR_US), reverse(10_000_000, 2 * HOUR_US))
+    assert owed(made) == PRICE
+    (taken, *_) = made.do(take(2 * HOUR_US))
+    assert isinstance(taken, LeaseFundsTaken)
+    assert (sum(part.amount.units for part in taken.parts), taken.funds_end_us) == (PRICE, None)
+    assert (lease_in(made).held_units, owed(made)) == (0, 0)
+    made.do(settle(3 * HOUR_US, (usage(0, HOUR_US),)))
+    assert owed(made) == PRICE
+    assert made.balance(f"party:{OWNER}:holdback") > 0
+
+
+def test_a_single_unit_that_is_owed_is_taken() -> None:
+    made = world(10_000_000, funds=10_000_000)
+    made.do(reverse(4_000_000, MINUTE_US))
+    made.books[f"party:{RENTER}:owed"] = 1
+    taken = next(fact for fact in made.do(take(MINUTE_US)) if isinstance(fact, LeaseFundsTaken))
+    assert [part.amount.units for part in taken.parts] == [1]
+
+
+def test_what_a_stranger_put_in_by_card_later_is_not_the_payments() -> None:
+    made = world(10_000_000, funds=10_000_000)
+    _account(made, "acct_stranger", 5_000_000)
+    made.do(
+        TopUpLease(
+            lease_id=LEASE, account_id="acct_stranger", amount=credit(5_000_000), at_us=NOON_US
+        )
+    )
+    made.do(reverse(4_000_000, MINUTE_US))
+    taken = next(fact for fact in made.do(take(MINUTE_US)) if isinstance(fact, LeaseFundsTaken))
+    assert [(part.account_id, part.amount.units) for part in taken.parts] == [(None, 4_000_000)]
+    held = [(part.account_id, part.amount.units) for part in lease_in(made).held]
+    assert held == [(None, 6_000_000), ("acct_stranger", 5_000_000)]

@@ -162,37 +162,43 @@ def test_a_value_beyond_its_bound_is_told_with_both_bounds_and_its_unit() -> Non
 
 def test_the_terms_of_a_new_network_in_numbers() -> None:
     """Design economics 5, 7, 8, 10, 13 and 16: a changed digit is a changed reward."""
-    assert REWARD_TERMS == RewardTerms(
-        source_weights=(Rated("burned", 1_000_000), Rated("cash", 1_000_000)),
-        burned_per_gpu_hour=None,
-        class_ratings=(),
-        cap_multiple_ppm=1_000_000,
-        cap_goes_to="unissued",
-        zero_weight_goes_to="next_epoch",
-        bonus_from_ppm=800_000,
-        bonus_range_ppm=150_000,
-        bonus_max_ppm=200_000,
-        availability_min_tier=3,
-        availability_tier_2_ppm=200_000,
-        availability_min_uptime_ppm=500_000,
-        availability_cap_per_gpu_hour=None,
-        availability_cap_per_node=None,
-        owner_cap=None,
-        release_tau=None,
-        release_cap=0,
-        min_wait_us=21_600_000_000,
-        forfeit_epochs=4,
+    assert (
+        RewardTerms(
+            source_weights=(Rated("burned", 1_000_000), Rated("cash", 1_000_000)),
+            burned_per_gpu_hour=None,
+            class_ratings=(),
+            cap_multiple_ppm=1_000_000,
+            cap_goes_to="unissued",
+            zero_weight_goes_to="next_epoch",
+            bonus_from_ppm=800_000,
+            bonus_range_ppm=150_000,
+            bonus_max_ppm=200_000,
+            availability_min_tier=3,
+            availability_tier_2_ppm=200_000,
+            availability_min_uptime_ppm=500_000,
+            availability_cap_per_gpu_hour=None,
+            availability_cap_per_node=None,
+            owner_cap=None,
+            release_tau=None,
+            release_cap=0,
+            min_wait_us=21_600_000_000,
+            forfeit_epochs=4,
+        )
+        == REWARD_TERMS
     )
-    assert NO_TERMS == replace(
-        REWARD_TERMS,
-        cap_multiple_ppm=None,
-        cap_goes_to="next_epoch",
-        bonus_from_ppm=0,
-        bonus_range_ppm=1,
-        bonus_max_ppm=0,
-        availability_min_tier=5,
-        availability_tier_2_ppm=0,
-        availability_min_uptime_ppm=0,
-        min_wait_us=0,
-        forfeit_epochs=None,
+    assert (
+        replace(
+            REWARD_TERMS,
+            cap_multiple_ppm=None,
+            cap_goes_to="next_epoch",
+            bonus_from_ppm=0,
+            bonus_range_ppm=1,
+            bonus_max_ppm=0,
+            availability_min_tier=5,
+            availability_tier_2_ppm=0,
+            availability_min_uptime_ppm=0,
+            min_wait_us=0,
+            forfeit_epochs=None,
+        )
+        == NO_TERMS
     )

@@ -29,6 +29,7 @@ from domain.epochs.settlement import (
     Settlement,
     Unallocated,
     Use,
+    availability_weight,
     compute_weight,
     idle_cap,
     is_sound,
@@ -524,6 +525,28 @@ def test_a_node_in_two_lanes_is_refused() -> None:
         for order in ((0, 1), (1, 0)):
             with pytest.raises(Refused, match="duplicate_id"):
                 settle_lanes(head, order, lambda lane: [nodes[lane]])
+
+
+def test_time_weighs_by_the_rating_of_each_devices_class_added_up_and_floored_once() -> None:
+    rated = replace(REWARD_TERMS, class_ratings=(Rated("development", 400_000),))
+    times = (
+        Attested("datacenter", 3, 10, 0),
+        Attested("development", 3, 4, 0),  # 1.6
+        Attested("development", 4, 1, 0),  # 0.4
+        Attested("datacenter", 2, 1_000, 0),
+    )
+    node = NodeCut("n", "a", attested=times)
+    assert availability_weight(node, rated, 3) == 12
+    assert availability_weight(NodeCut("n", "a"), rated, 3) == 0
+
+
+def test_of_a_node_nothing_is_known_that_is_not_said() -> None:
+    node = NodeCut("n", "a")
+    assert (node.uses, node.attested, node.score_ppm) == ((), (), None)
+    assert (node.burned_tokens, node.bought_tokens) == (0, 0)
+    told = Openings(unissued=5)
+    assert (told.recyclable, told.compute_carry, told.availability_carry) == (0, 0, 0)
+    assert told.adjustments == ()
 
 
 def test_the_cap_of_being_there_is_the_lower_of_that_by_time_and_the_flat_one() -> None:

@@ -70,6 +70,7 @@ def funded(units: int) -> tuple[Stream[Any], ReserveFunded]:
 
 def test_what_was_repaid_and_what_was_written_off_are_counted_apart() -> None:
     facts = (repaid(("earned", 3), ("card", 4)), written_off(5), repaid(("cash", 11)))
+    assert (OPEN.state(STREAM), OPEN.state(RESERVE_STREAM)) == (Debt(0, 0), Reserve(0))
     assert OPEN.given(*facts, written_off(2)).state(STREAM) == Debt(repaid=18, written_off=7)
     assert OPEN.given(funded(3), funded(4)).state(RESERVE_STREAM) == Reserve(funded=7)
 

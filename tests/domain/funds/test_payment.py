@@ -432,6 +432,17 @@ def test_a_chargeback_after_confirmation_is_taken_from_cash() -> None:
     assert (world.of("cash"), world.of("owed"), world.balance("world:bank")) == (0, 5_000_000, 0)
 
 
+def test_what_is_taken_back_of_a_card_is_card_money_no_more_and_of_a_bank_never_was() -> None:
+    for method, exposed in (("card", 15_000_000), ("bank", 0)):
+        world = Booked()
+        world.paid(method=method)
+        facts = world.do(take_back(10_000_000))
+        moved = [fact for fact in facts if isinstance(fact, CardMoneyMoved)]
+        assert [fact.exposed.units for fact in moved] == ([15_000_000] if method == "card" else [])
+        assert card_money_of(world, ALICE).exposed == exposed
+        assert world.of("card" if method == "card" else "cash") == 15_000_000
+
+
 def test_other_money_of_the_account_repays_what_was_reversed_at_once() -> None:
     world = Booked()
     world.paid()

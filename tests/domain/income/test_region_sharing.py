@@ -38,6 +38,7 @@ from domain.income.region_pool import (
 )
 from domain.income.region_sharing import (
     CHUNK_NODES,
+    NODES_MAX,
     NOTICE_DAYS,
     NodeTime,
     SetRegionTerms,
@@ -687,3 +688,15 @@ def test_what_is_gathered_names_the_clients_of_what_matured() -> None:
     command = mature([earning(50)], 100, clients=(("acct_c", 80), ("direct", 20)))
     _, fact = place(*under(terms())).when(command).changes()
     assert fact.fact.clients == (ClientPart("acct_c", 40), ClientPart("direct", 10))
+
+
+def test_a_node_that_earned_and_was_never_seen_has_no_time() -> None:
+    scene = place(*under(terms(infra=costs(0, 0))), gathered({"node_a": 10}))
+    _, shares = shared(scene, share())
+    assert (shares["node_a"].available_us, shares["node_a"].below_tier_us) == (0, 0)
+    assert (shares["node_a"].node_id, shares["node_a"].usage) == ("node_a", 10)
+
+
+def test_the_sharing_of_regions_in_numbers() -> None:
+    """Design economics 9: a week of notice; 250 facts of 200 nodes in one append."""
+    assert (NOTICE_DAYS, CHUNK_NODES, NODES_MAX) == (7, 200, 50_000)

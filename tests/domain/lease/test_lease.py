@@ -335,6 +335,7 @@ def test_nothing_served_is_nothing_charged() -> None:
     where = opened(term_us=HOUR_US // 2).after(close(HOUR_US // 2, "job", 3))
     late = settle(HOUR_US // 2 + LATE_WINDOW_US)
     done = where.after(late)
+    assert len(facts(done, UsageAccrued)) == 1, "until when it was looked is told"
     assert facts(done, LeaseSettled)[0].charge == credit(0)
     assert not facts(done, LeaseSettled)[0].disputed
     assert (
@@ -380,6 +381,27 @@ def test_a_close_ends_no_earlier_than_the_time_a_crafted_report_was_credited() -
     refunds = [*facts(done, LeaseClosed), *facts(done, LeaseSettled)]
     returned = sum(part.amount.units for fact in refunds for part in fact.refund)
     assert facts(done, LeaseSettled)[0].charge.units + returned == 20_000_000
+
+
+def test_what_may_still_be_charged_of_a_part_of_a_gpu_microsecond_is_floored() -> None:
+    """A third of a GPU for 3,884 us: 1,294.67 GPU-us. 1,295 of them would cost a unit."""
+    where = opened(share_ppm=333_333, funds=10_000_000).after(close(3_884))
+    assert facts(where, LeaseClosed)[0].refund == (EscrowPart("cash", credit(10_000_000)),)
+    done = where.after(settle(HOUR_US, (usage(0, 3_884),)))
+    accrued = facts(done, UsageAccrued)[0]
+    assert (accrued.ppm_us, accrued.gpu_us, accrued.gpu_us_new) == (3_884 * 333_333, 1_294, 1_294)
+    assert facts(done, LeaseSettled)[0].gpu_us == 1_294
+    longer = opened(share_ppm=333_333, funds=10_000_000).after(close(3_886))
+    assert facts(longer, LeaseClosed)[0].refund == (EscrowPart("cash", credit(9_999_999)),)
+
+
+def test_an_hour_that_ends_with_the_lease_is_settled_and_not_accrued() -> None:
+    where = opened(funds=2 * 2_780_000)
+    where = where.after(accrue(HOUR_US, (usage(0, HOUR_US),)))
+    last = accrue(2 * HOUR_US, (usage(HOUR_US, 2 * HOUR_US, position=2),), position=2)
+    where.when(last).then_refused(
+        MeteringReason.ACCRUAL_NOT_DUE, settles_at_us=NOON_US + 2 * HOUR_US
+    )
 
 
 def test_closing_twice_gives_no_fact() -> None:

@@ -11,21 +11,24 @@ from hypothesis import strategies as st
 
 from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
 from domain.fleet.reasons import FleetReason
+from domain.funds.budget import PROJECT, SetBudget, budget_of
 from domain.funds.debt import DebtRepaid
 from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment
 from domain.funds.payment import stream_of as payment_stream
 from domain.funds.payment_terms import CENT_UNITS
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
+from domain.hardware.constraints import Constraints
 from domain.jobs.job import CancelJob
 from domain.jobs.reasons import JobsReason
 from domain.lease.escrow import TIME_MAX_US, Deposit, Rate
 from domain.lease.escrow import settle as settled_escrow
-from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
 from domain.lease.funds import EscrowPart
+from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
 from domain.lease.shared_escrow import (
     Escrow,
     EscrowDrawn,
+    EscrowFundsTaken,
     EscrowReturned,
     Member,
     end_of,
@@ -33,7 +36,7 @@ from domain.lease.shared_escrow import (
     shared_end_us,
 )
 from domain.lease.turns import LeaseFundsMoved
-from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow, returned
+from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow, draws_on_escrow, returned
 from domain.metering.counting import UsageRow
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.parties.account import AccountOpened
@@ -339,6 +342,66 @@ def test_one_more_lease_needs_its_hour_beside_all_that_others_used_and_their_nex
         assert refused.value.facts == {"needed": 3 * PRICE, "available": units}
 
 
+def test_nothing_is_put_into_an_escrow_of_a_job_that_is_over() -> None:
+    made = market()
+    made.do(fund(PRICE), CancelJob(job_id=JOB, by="mem", at_us=NOON_US))
+    with pytest.raises(Refused) as refused:
+        made.do(fund(PRICE))
+    assert refused.value.reason is JobsReason.JOB_STATE
+
+
+def test_an_escrow_of_an_open_job_goes_back_where_its_owner_asks() -> None:
+    made = market()
+    back = ReturnEscrow(job_id=JOB, at_us=NOON_US)
+    assert made.do(back) == [], "there is none"
+    made.do(fund(PRICE))
+    with pytest.raises(Refused) as refused:
+        made.do(back)
+    assert refused.value.reason is JobsReason.JOB_STATE
+    assert made.do(replace(back, by_owner=True))
+    assert made.do(back) == [], "it is empty"
+    assert made.balance(f"party:{RENTER}:cash") == 100_000_000
+
+
+def test_what_goes_back_of_an_escrow_counts_in_no_budget_any_more() -> None:
+    made = market()
+    cap = SetBudget(
+        account_id=RENTER,
+        scope=PROJECT,
+        target="p",
+        monthly=credit(2 * PRICE),
+        by="m",
+        at_us=NOON_US,
+    )
+    made.do(cap, fund(2 * PRICE))
+    with pytest.raises(Refused) as refused:
+        made.do(fund(1))
+    assert refused.value.reason is PartiesReason.BUDGET_EXHAUSTED
+    made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US, by_owner=True), fund(2 * PRICE))
+    assert budget_of(made, RENTER, PROJECT, "p").used_in("2026-11") == 2 * PRICE
+
+
+def test_a_job_with_constraints_draws_on_its_escrow_unless_it_may_be_interrupted() -> None:
+    for interruptible, draws in ((None, True), (False, True), (True, False)):
+        made = Booked()
+        for stream, fact in scene().past:
+            made.record(stream, fact)
+        made.books["world:bank"] = made.books[f"party:{RENTER}:cash"] = 10 * PRICE
+        made.do(job(constraints=Constraints(interruptible=interruptible)), fund(5 * PRICE))
+        spec = made.state(Stream("job", JOB)).submitted
+        assert draws_on_escrow(request(), spec, made) == draws, interruptible
+        for changes in (
+            {"term_us": HOUR_US},
+            {"funds": credit(PRICE)},
+            {"months": 1},
+            {"pay_with": "burn"},
+            {"account_id": FRIEND},
+        ):
+            own = replace(request(), **changes)
+            assert not draws_on_escrow(own, spec, made)
+        assert draws_on_escrow(replace(request(), pay_with="cash"), spec, made) == draws
+
+
 def test_128_leases_draw_on_one_escrow_at_most() -> None:
     for members, is_taken in ((127, True), (128, False)):
         made = running(2 * PRICE)
@@ -622,6 +685,19 @@ def test_a_lease_that_waits_while_the_escrow_falls_short_never_runs_on_nothing(
     consistent(made)
 
 
+def test_no_lease_opens_in_the_moment_in_which_the_funds_of_the_others_ended() -> None:
+    """The one that runs is not closed yet; with what is left it ran until now."""
+    made = by_card(20_000_000, 0)
+    joined(made, 1, 2 * HOUR_US - MINUTE_US, runs=False)
+    reverse(made, 16_000_000, 2 * HOUR_US)
+    made.do(TakeFundsBack(payment_id="pay_1", lease_id=lease_id(0), at_us=NOON_US + 2 * HOUR_US))
+    assert lease_in(made, 0).is_running
+    with pytest.raises(Refused) as refused:
+        made.do(replace(ready, lease_id=lease_id(1), at_us=NOON_US + 2 * HOUR_US))
+    assert refused.value.reason is FleetReason.LEASE_STATE
+    assert refused.value.facts == {"escrow": JOB, "ended_at_us": NOON_US + 2 * HOUR_US}
+
+
 def friend_by_card(made: Booked, paid: int) -> None:
     _account(made, FRIEND)
     started = PaymentStarted(
@@ -674,6 +750,68 @@ def test_the_timer_of_a_lease_that_was_not_looked_at_says_that_a_payment_was_rev
     close(made, 1, HOUR_US, "job", 100)
     codes = [closed.code for n in (0, 1) if (closed := lease_in(made, n).closed) is not None]
     assert codes == [102, 102]
+
+
+def test_what_a_renter_ends_of_a_short_escrow_is_ended_by_the_renter() -> None:
+    made = by_card(20_000_000, 0, 0)
+    reverse(made, 20_000_000, HOUR_US, 0)
+    close(made, 1, HOUR_US, "renter", 1)
+    closed = lease_in(made, 1).closed
+    assert closed is not None
+    assert (closed.code, closed.party) == (1, "renter")
+
+
+def test_what_another_one_put_into_a_shared_escrow_stays() -> None:
+    """The friend's card money is the latest of it, and no money of the payment."""
+    made = by_card(10_000_000, 0)
+    friend_by_card(made, 3_000_000)
+    made.do(fund(3_000_000, 0, FRIEND))
+    reverse(made, 10_000_000, MINUTE_US, 0)
+    held = [(part.account_id, part.amount.units) for part in escrow_in(made).held]
+    assert held == [(FRIEND, 3_000_000)]
+    assert (owed(made), made.balance(f"party:{FRIEND}:owed")) == (0, 0)
+    assert lease_in(made, 0).is_running
+    consistent(made)
+
+
+def test_what_is_taken_back_after_the_end_is_shared_by_what_was_used_until_it() -> None:
+    """Ended after 105 minutes, which no timer said; the reversal is told two hours later."""
+    made = by_card(3 * PRICE, 0, HOUR_US // 2)
+    (seconds,) = ends(made)
+    reverse(made, PRICE, 4 * HOUR_US, 0, 1)
+    due = [
+        charge_for(us, PRICE) for us in (seconds * SECOND_US, seconds * SECOND_US - HOUR_US // 2)
+    ]
+    left = sum(part.amount.units for part in escrow_in(made).held)
+    assert left < sum(due)
+    assert [one.allotted for one in escrow_in(made).members.values()] == [
+        left * each // sum(due) for each in due
+    ]
+    for number in (0, 1):
+        closed = lease_in(made, number).closed
+        assert closed is not None
+        assert closed.closed_at_us == NOON_US + seconds * SECOND_US
+    consistent(made)
+
+
+def test_an_escrow_on_which_nothing_runs_has_no_end_however_short_it_is() -> None:
+    made = by_card(20_000_000, 0)
+    close(made, 0, HOUR_US)
+    reverse(made, 19_000_000, 2 * HOUR_US, 0)
+    (taken,) = [fact for fact in made.facts if isinstance(fact, EscrowFundsTaken)]
+    assert (taken.ends_us, escrow_in(made).is_short) == (None, True)
+    settle(made, 0, HOUR_US)
+    assert owed(made) == PRICE - 1_000_000
+    consistent(made)
+
+
+def test_a_lease_that_waits_on_a_short_escrow_needs_its_hour_to_the_cent() -> None:
+    for left, status in ((PRICE, "reserved"), (PRICE - CENT_UNITS, "settled")):
+        made = by_card(20_000_000)
+        joined(made, 0, 0, runs=False)
+        reverse(made, 20_000_000 - left, MINUTE_US, 0)
+        assert lease_in(made, 0).status == status
+        assert owed(made) == 0
 
 
 def test_an_escrow_that_still_pays_what_was_used_to_the_unit_is_not_short() -> None:

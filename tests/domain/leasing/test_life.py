@@ -251,6 +251,15 @@ def test_a_closed_pause_waits_for_no_reports_of_its_time() -> None:
     assert lease_in(made).charge_units == PRICE // 2
 
 
+def test_a_lease_that_is_closed_while_it_is_paused_waits_for_the_reports_before_the_pause() -> None:
+    made = running()
+    made.do(pause(HOUR_US // 2), close(3 * HOUR_US // 4))
+    early = settle(HOUR_US, (usage(0, HOUR_US // 2 - 1),))
+    assert refused(made, early).reason is MeteringReason.USAGE_INCOMPLETE
+    made.do(settle(HOUR_US, (usage(0, HOUR_US // 2),)))
+    assert lease_in(made).status == "settled"
+
+
 def test_a_pause_that_is_over_ends_no_waiting_for_the_reports_after_it() -> None:
     made = running()
     made.do(pause(10 * MINUTE_US), resume(20 * MINUTE_US), close(HOUR_US))
