@@ -188,7 +188,7 @@ def without_funds(
     """
     left = without(escrow.held, taken)
     now_us = command.at_us
-    if escrow.running and escrow.ends_us is not None:
+    if escrow.ends_us is not None:
         now_us = min(now_us, escrow.ends_us)  # what has ended stays ended
     due = {
         lease_id: one.due(now_us)
@@ -200,17 +200,13 @@ def without_funds(
     if is_short:
         shares = pro_rata(due, total(left))
         allotted = tuple(Allotted(lease_id, units) for lease_id, units in shares.items())
-    ends_us = None
-    if escrow.running:
-        after = replace(escrow, held=left)
-        ends_us = now_us if is_short else end_of(after, now_us)
     return EscrowFundsTaken(
         escrow_id=escrow_id,
         account_id=account_id,
         payment_id=command.payment_id,
         parts=taken,
         allotted=allotted,
-        ends_us=ends_us,
+        ends_us=end_of(replace(escrow, held=left), now_us),  # now, where it is short
         at_us=command.at_us,
     )
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from domain.corrections.reversal import TakeFundsBack
 from domain.duration import HOUR_US
+from domain.funds.budget import PROJECT, SetBudget, budget_of
 from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment, payment_of
 from domain.funds.payment import stream_of as payment_stream
 from domain.lease.lease import (
@@ -452,3 +453,69 @@ def test_what_a_stranger_put_in_by_card_later_is_not_the_payments() -> None:
     assert [(part.account_id, part.amount.units) for part in taken.parts] == [(None, 4_000_000)]
     held = [(part.account_id, part.amount.units) for part in lease_in(made).held]
     assert held == [(None, 6_000_000), ("acct_stranger", 5_000_000)]
+
+
+def test_a_term_goes_on_while_the_rest_of_it_is_paid_to_the_cent() -> None:
+    """An hour of three is charged, and 1 credit more was put in than the term costs."""
+    for taken, status in ((1_000_000, "active"), (1_010_000, "closing")):
+        made = world(10_000_000, term_us=3 * HOUR_US)
+        made.do(
+            TopUpLease(lease_id=LEASE, account_id=RENTER, amount=credit(1_000_000), at_us=NOON_US),
+            accrue(1),
+        )
+        assert lease_in(made).held_units == 2 * PRICE + 1_000_000
+        unspent = made.balance(f"party:{RENTER}:card")
+        made.do(reverse(unspent + taken, HOUR_US), take(HOUR_US))
+        assert lease_in(made).status == status, taken
+        assert owed(made) == 0
+
+
+def test_an_escrow_that_pays_the_charge_to_the_unit_owes_nothing() -> None:
+    made = world(10_000_000, funds=10_000_000)
+    made.do(reverse(10_000_000 - PRICE, HOUR_US), take(HOUR_US))
+    made.do(settle(2 * HOUR_US, (usage(0, HOUR_US),)))
+    (accrued,) = (fact for fact in made.facts if isinstance(fact, UsageAccrued))
+    assert (accrued.charge, accrued.owed) == (credit(PRICE), None)
+    assert (owed(made), lease_in(made).held_units) == (0, 0)
+
+
+def test_what_is_taken_counts_in_no_budget_any_more_and_what_comes_back_later_neither() -> None:
+    made = Booked()
+    for stream, fact in scene().past:
+        made.record(stream, fact)
+    made.do(
+        SetBudget(
+            account_id=RENTER,
+            scope=PROJECT,
+            target="p",
+            monthly=credit(10_000_000),
+            by="m",
+            at_us=NOON_US,
+        )
+    )
+    paid = world(10_000_000, runs=False).facts
+    for fact in paid:
+        if isinstance(fact, PaymentStarted):
+            made.record(payment_stream(PAYMENT), fact)
+    made.do(
+        ReceivePayment(
+            payment_id=PAYMENT,
+            amount=credit(10_000_000),
+            reference="pi_1",
+            by="stripe",
+            at_us=NOON_US,
+        ),
+        job(),
+        request(None, 10_000_000),
+        reserve(),
+        ready,
+    )
+
+    def used() -> int:
+        return budget_of(made, RENTER, PROJECT, "p").used_in("2026-11")
+
+    assert used() == 10_000_000
+    made.do(reverse(4_000_000, MINUTE_US), take(MINUTE_US))
+    assert used() == 6_000_000
+    made.do(close(HOUR_US), settle(2 * HOUR_US, (usage(0, HOUR_US),)))
+    assert used() == PRICE

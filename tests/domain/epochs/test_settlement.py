@@ -639,7 +639,7 @@ def test_all_or_a_part_of_an_adjustment_may_stay_open() -> None:
 
 
 def test_nobodys_part_of_a_pool_is_told_and_goes_where_it_may() -> None:
-    """Parts are not negative, no more of them goes back than there is, and the carry is the rest."""
+    """No part is negative, no more of one goes back than there is, and the carry is the rest."""
     s = adjusted()
     (idle,) = [one for one in s.unallocated if one.pool == AVAILABILITY]
     others = tuple(one for one in s.unallocated if one.pool != AVAILABILITY)

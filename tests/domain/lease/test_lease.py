@@ -395,6 +395,16 @@ def test_what_may_still_be_charged_of_a_part_of_a_gpu_microsecond_is_floored() -
     assert facts(longer, LeaseClosed)[0].refund == (EscrowPart("cash", credit(9_999_999)),)
 
 
+def test_an_accrual_tells_after_which_row_the_next_one_reads() -> None:
+    """Rows that end behind the hour wait; where none does it is all that was read."""
+    first = usage(0, HOUR_US)
+    second = usage(HOUR_US, HOUR_US + 7, position=2)
+    for rows, resumes in (((first,), 9), ((first, second), 1), ((), 9)):
+        where = opened(funds=10_000_000).after(accrue(HOUR_US + 7, rows, position=9))
+        fact = facts(where, UsageAccrued)[0]
+        assert (fact.usage_position, fact.resume_position) == (9, resumes)
+
+
 def test_an_hour_that_ends_with_the_lease_is_settled_and_not_accrued() -> None:
     where = opened(funds=2 * 2_780_000)
     where = where.after(accrue(HOUR_US, (usage(0, HOUR_US),)))

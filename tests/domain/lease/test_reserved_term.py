@@ -21,6 +21,7 @@ from domain.lease.lease import (
     PrepaidTerm,
     ReserveLease,
     lease_of,
+    lease_stream,
 )
 from domain.lease.reserved_term import (
     MONTH_US,
@@ -169,6 +170,32 @@ def test_what_is_refunded_and_what_is_kept_are_what_is_unused_to_the_unit(
     back = sum(part.amount.units for part in only(world, LeaseClosed).refund)
     assert put_in == most + kept + back
     assert lease_of(world, LEASE).held_units == most
+
+
+def test_what_a_provider_asked_back_is_refunded_whole_also_where_the_renter_ends_it_then() -> None:
+    world = reserved(1, 0)
+    stream = lease_stream(LEASE)
+    world._states[stream] = replace(lease_of(world, LEASE), status="reclaiming")
+    world.do(close(NOON_US + HOUR_US))
+    assert not [change for change in world.log if isinstance(change.fact, TermEndedEarly)]
+    back = sum(part.amount.units for part in only(world, LeaseClosed).refund)
+    assert back == 719 * PRICE
+
+
+def test_what_is_kept_of_a_term_is_split_among_the_owners_of_its_node() -> None:
+    world = reserved(1, 0)
+    stream = lease_stream(LEASE)
+    lease = lease_of(world, LEASE)
+    assert lease.reserved is not None
+    owned = replace(lease.reserved, owners=(OwnerShare("acct_a", 250_000),))
+    world._states[stream] = replace(lease, reserved=owned)
+    world.do(close(NOON_US + HOUR_US))
+    early = only(world, TermEndedEarly)
+    provider = early.parts.provider
+    assert [(one.account_id, one.units, one.units_new) for one in early.owners] == [
+        ("acct_a", provider // 4, provider // 4),
+        ("acct_owner", provider - provider // 4, provider - provider // 4),
+    ]
 
 
 @pytest.mark.parametrize(("party", "code"), [("provider", 10_002), ("operator", 20_002)])

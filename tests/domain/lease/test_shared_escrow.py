@@ -13,13 +13,13 @@ from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
 from domain.fleet.reasons import FleetReason
 from domain.funds.budget import PROJECT, SetBudget, budget_of
 from domain.funds.debt import DebtRepaid
-from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment
+from domain.funds.payment import PaymentFundsTaken, PaymentStarted, ReceivePayment, ReversePayment
 from domain.funds.payment import stream_of as payment_stream
 from domain.funds.payment_terms import CENT_UNITS
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
 from domain.hardware.constraints import Constraints
-from domain.jobs.job import CancelJob
+from domain.jobs.job import CancelJob, JobEscrowOpened
 from domain.jobs.reasons import JobsReason
 from domain.lease.escrow import TIME_MAX_US, Deposit, Rate
 from domain.lease.escrow import settle as settled_escrow
@@ -36,6 +36,7 @@ from domain.lease.shared_escrow import (
     shared_end_us,
 )
 from domain.lease.turns import LeaseFundsMoved
+from domain.leasing.accrual import accrued_so_far
 from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow, draws_on_escrow, returned
 from domain.metering.counting import UsageRow
 from domain.money import PPM, Amount, Asset, credit, token
@@ -400,6 +401,58 @@ def test_a_job_with_constraints_draws_on_its_escrow_unless_it_may_be_interrupted
             own = replace(request(), **changes)
             assert not draws_on_escrow(own, spec, made)
         assert draws_on_escrow(replace(request(), pay_with="cash"), spec, made) == draws
+
+
+def test_a_member_owes_for_its_time_floored_and_nothing_before_it_opened() -> None:
+    """A unit for each GPU-microsecond."""
+    member = Member(PPM, HOUR_US, opened_at_us=10)
+    for one, until_us, most in (
+        (replace(member, opened_at_us=None), 99, 0),
+        (member, 9, 0),
+        (member, 10, 0),
+        (member, 11, 1),
+        (replace(member, gpu_ppm=PPM - 1), 12, 1),  # 1.999998
+        (replace(member, gpu_ppm=PPM + 1), 12, 2),
+        (replace(member, until_us=15), 99, 5),
+        (replace(member, until_us=15), 12, 5),
+        (replace(member, until_us=9), 99, 0),
+    ):
+        assert one.most(until_us) == most, (one, until_us)
+    for charged, allotted, due in ((0, None, 5), (3, None, 2), (6, None, 0), (0, 4, 4), (3, 4, 2)):
+        assert replace(member, charged=charged, allotted=allotted).due(15) == due
+    assert shared_end_us(0, [Member(PPM, 3_600, opened_at_us=0)], 0, 0) == 0
+
+
+def test_the_first_deposit_opens_the_escrow_and_each_has_the_next_number() -> None:
+    made = market()
+    opened, funded = made.do(fund(5))
+    assert opened == JobEscrowOpened(job_id=JOB, at_us=NOON_US)
+    assert [part.number for part in funded.parts] == [1]
+    made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US, by_owner=True))
+    for number in (2, 3):
+        (funded,) = made.do(fund(5))
+        assert [part.number for part in funded.parts] == [number]
+        assert escrow_in(made).deposits == number
+        assert funded.put_in == credit(5 * number)
+
+
+def test_funds_that_ran_out_are_told_so() -> None:
+    made = running(2 * PRICE, 0, 0)
+    close(made, 0, HOUR_US, "job", 100)
+    closed = lease_in(made, 0).closed
+    assert closed is not None
+    assert closed.code == 100
+
+
+def test_what_a_lease_has_used_so_far_is_told_whichever_deposits_will_pay_it() -> None:
+    made = running(PRICE // 4 * 4, 0)
+    rows = _rows(0, 0, HOUR_US // 2, 1)
+    asked = AccrueUsage(
+        lease_id=lease_id(0), lane=1, usage_position=1, rows=rows, at_us=NOON_US + HOUR_US // 2
+    )
+    told = accrued_so_far(lease_in(made, 0), asked)
+    assert told.charge == credit(PRICE // 2)
+    assert {part.source for part in told.drawn} == {"late"}
 
 
 def test_128_leases_draw_on_one_escrow_at_most() -> None:
@@ -812,6 +865,45 @@ def test_a_lease_that_waits_on_a_short_escrow_needs_its_hour_to_the_cent() -> No
         reverse(made, 20_000_000 - left, MINUTE_US, 0)
         assert lease_in(made, 0).status == status
         assert owed(made) == 0
+
+
+def test_a_lease_reserved_after_the_reversal_is_no_reason_to_take_anything() -> None:
+    """When it was reserved, what was owed then had been paid."""
+    made = by_card(20_000_000)
+    early = ReversePayment(
+        payment_id="pay_1",
+        reference="dp",
+        amount=credit(5_000_000),
+        reason="fraudulent",
+        at_us=NOON_US,
+    )
+    made.do(early)
+    made.books[f"party:{RENTER}:owed"] = 0
+    joined(made, 0, MINUTE_US)
+    made.books[f"party:{RENTER}:owed"] = 5_000_000
+    asked = TakeFundsBack(payment_id="pay_1", lease_id=lease_id(0), at_us=NOON_US + MINUTE_US)
+    assert made.do(asked) == []
+
+
+def test_a_lease_that_waits_is_not_closed_for_a_payment_that_nothing_was_taken_for() -> None:
+    """Late, what is left pays no hour of it any more; that is the timers' to see."""
+    made = by_card(2 * PRICE, 0)
+    joined(made, 1, 0, runs=False)
+    at_us = NOON_US + 3 * HOUR_US // 2
+    assert made.do(TakeFundsBack(payment_id="pay_1", lease_id=lease_id(1), at_us=at_us)) == []
+
+
+def test_what_is_taken_is_told_of_the_payment_the_account_and_the_lease() -> None:
+    made = by_card(20_000_000, 0)
+    reverse(made, 5_000_000, MINUTE_US, 0)
+    (told,) = [fact for fact in made.facts if isinstance(fact, PaymentFundsTaken)]
+    assert told == PaymentFundsTaken(
+        payment_id="pay_1",
+        account_id=RENTER,
+        lease_id=lease_id(0),
+        amount=credit(5_000_000),
+        at_us=NOON_US + MINUTE_US,
+    )
 
 
 def test_an_escrow_that_still_pays_what_was_used_to_the_unit_is_not_short() -> None:
