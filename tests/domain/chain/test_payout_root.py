@@ -22,6 +22,7 @@ from domain.chain.payout_root import (
     RootProposed,
     RootVetoed,
     claim_stream,
+    last_root,
     payout_of,
     stream_of,
 )
@@ -203,6 +204,13 @@ def test_no_total_falls_from_root_to_root() -> None:
     LATER.when(replace(NEXT, seq=3)).then_refused(
         ChainReason.PAYOUT_STATE, epoch=3, seq=3, expected=2
     )
+
+
+def test_the_root_before_an_epoch_is_that_of_the_newest_one_before_it() -> None:
+    after = LATER.after(NEXT)
+    first, third = payout_of(after, 1), payout_of(after, 3)
+    for epoch, root in ((1, None), (2, first), (3, first), (4, third), (9, third)):
+        assert last_root(after, epoch) == root, epoch
 
 
 def test_the_next_root_waits_for_the_last_one() -> None:

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from domain.corrections.reversal import TakeFundsBack
 from domain.duration import HOUR_US
 from domain.funds.budget import PROJECT, SetBudget, budget_of
-from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment, payment_of
+from domain.funds.payment import (
+    PaymentFundsTaken,
+    PaymentStarted,
+    ReceivePayment,
+    ReversePayment,
+    payment_of,
+)
 from domain.funds.payment import stream_of as payment_stream
 from domain.lease.lease import (
     AccrueUsage,
@@ -436,8 +442,18 @@ def test_a_single_unit_that_is_owed_is_taken() -> None:
     made = world(10_000_000, funds=10_000_000)
     made.do(reverse(4_000_000, MINUTE_US))
     made.books[f"party:{RENTER}:owed"] = 1
-    taken = next(fact for fact in made.do(take(MINUTE_US)) if isinstance(fact, LeaseFundsTaken))
+    facts = made.do(take(MINUTE_US))
+    taken = next(fact for fact in facts if isinstance(fact, LeaseFundsTaken))
     assert [part.amount.units for part in taken.parts] == [1]
+    assert [fact for fact in facts if isinstance(fact, PaymentFundsTaken)] == [
+        PaymentFundsTaken(
+            payment_id=PAYMENT,
+            account_id=RENTER,
+            lease_id=LEASE,
+            amount=credit(1),
+            at_us=NOON_US + MINUTE_US,
+        )
+    ]
 
 
 def test_what_a_stranger_put_in_by_card_later_is_not_the_payments() -> None:

@@ -394,3 +394,13 @@ def test_without_charges_a_lease_is_assessed_and_credited_later() -> None:
     world.do(credit_sla(world))
     assert (len(world.facts(SlaAssessed)), len(world.facts(SlaCredited))) == (1, 1)
     assert world.do(credit_sla(world)) == [], "credited once"
+
+
+def test_a_credit_that_the_newest_charges_pay_is_done_without_the_older_ones() -> None:
+    """A tenth of two hours: the second hour's charge is more than that."""
+    world = settled(2, used_us=HOUR_US * 96 // 100)
+    world.do(credit_sla(world, newest=1, is_last=False))
+    (credited,) = world.facts(SlaCredited)
+    assert (credited.is_last, credited.credited) == (True, world.facts(SlaAssessed)[0].credit)
+    assert credited.credited.units > 0
+    assert sla_of(world, LEASE).is_done

@@ -556,3 +556,9 @@ def test_an_unknown_epoch_cannot_be_read() -> None:
     with pytest.raises(Refused) as caught:
         epoch_of(READY, 1)
     assert caught.value.reason is EpochsReason.EPOCH_UNKNOWN
+
+
+def test_a_seal_tells_what_stays_open_of_adjustments_by_account() -> None:
+    told = replace(SETTLED, adjustments=(("a", -5), ("b", 7)))
+    fact = sealed_fact(told, END_US, "00")
+    assert [(one.account_id, one.delta) for one in fact.adjustments_open] == [("a", -5), ("b", 7)]

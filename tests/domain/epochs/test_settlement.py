@@ -538,6 +538,9 @@ def test_time_weighs_by_the_rating_of_each_devices_class_added_up_and_floored_on
     node = NodeCut("n", "a", attested=times)
     assert availability_weight(node, rated, 3) == 12
     assert availability_weight(NodeCut("n", "a"), rated, 3) == 0
+    nearly = replace(REWARD_TERMS, class_ratings=(Rated("development", 999_999),))
+    one = NodeCut("n", "a", attested=(Attested("development", 3, 1, 0),))
+    assert availability_weight(one, nearly, 3) == 0
 
 
 def test_of_a_node_nothing_is_known_that_is_not_said() -> None:
@@ -673,6 +676,7 @@ def test_nobodys_part_of_a_pool_is_told_and_goes_where_it_may() -> None:
         {"rewards": with_rewards(s, a=-1)},
         {"rewards": (*back.rewards[1:], back.rewards[0])},
         {"rewards": (("Z", 0), *back.rewards)},
+        {"rewards": (("a", 1), *with_rewards(back, a=-1))},  # one account twice
         {"availability_pool": back.availability_pool + 1},
         {"compute_pool": back.compute_pool - 1, "availability_pool": back.availability_pool + 1},
         {"treasury_pool": back.treasury_pool + 1},

@@ -338,6 +338,14 @@ def test_money_for_an_account_that_closed_waits_in_suspense_and_can_be_taken_bac
 # --- unspent at the end of the window ----------------------------------------------------------
 
 
+def test_money_for_an_account_that_closed_is_nobodys_card_money() -> None:
+    world = Booked()
+    world.do(start())
+    world.tell(ALICE_STREAM, AccountClosed(account_id=ALICE, by="m", at_us=NOON_US))
+    (told,) = world.do(receive())
+    assert told.account_id is None
+
+
 def test_card_money_is_spent_oldest_first_so_only_what_is_final_becomes_cash() -> None:
     """Else somebody would withdraw the confirmed half and reverse the spent one."""
     world = Booked()
@@ -428,7 +436,13 @@ def test_a_chargeback_after_confirmation_is_taken_from_cash() -> None:
     world.paid()
     world.do(confirm())
     world.spend(5_000_000, "cash")
-    world.do(take_back())
+    facts = world.do(take_back())
+    (told,) = [fact for fact in facts if isinstance(fact, PaymentReversed)]
+    assert (told.is_final, told.unspent, told.spent) == (
+        True,
+        credit(20_000_000),
+        credit(5_000_000),
+    )
     assert (world.of("cash"), world.of("owed"), world.balance("world:bank")) == (0, 5_000_000, 0)
 
 

@@ -154,6 +154,7 @@ def test_what_no_burn_covers_is_that_of_the_charge_and_of_another_one_nothing() 
     assert known.of(5) == UnburnedCharge(5, 70, 1)
     assert known.of(8) == UnburnedCharge(8, 90, 0)
     assert known.of(6) == UnburnedCharge(6, 0, 0)
+    assert NOTHING_UNBURNED.burns == 0
     assert NOTHING_UNBURNED.of(5) == UnburnedCharge(5, 0, 0)
 
 

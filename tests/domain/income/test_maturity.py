@@ -322,6 +322,7 @@ def test_a_payment_mode_names_an_open_account_and_cash_its_destination() -> None
     )
     scene().when(mode()).then((EARNED, fact))
     scene().after(mode()).when(mode()).then_nothing()
+    assert earnings_of(scene().after(mode()), OWNER).destination_from_us == 0
     scene().when(mode(mode="gold")).then_refused(IncomeReason.PAYMENT_MODE, mode="gold")
     scene().when(mode(mode="cash")).then_refused(
         IncomeReason.PAYMENT_MODE, mode="cash", rule="cash needs a destination"

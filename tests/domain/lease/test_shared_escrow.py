@@ -29,10 +29,12 @@ from domain.lease.shared_escrow import (
     Escrow,
     EscrowDrawn,
     EscrowFundsTaken,
+    EscrowMemberTold,
     EscrowReturned,
     Member,
     end_of,
     escrow_of,
+    evolve,
     shared_end_us,
 )
 from domain.lease.turns import LeaseFundsMoved
@@ -453,6 +455,49 @@ def test_what_a_lease_has_used_so_far_is_told_whichever_deposits_will_pay_it() -
     told = accrued_so_far(lease_in(made, 0), asked)
     assert told.charge == credit(PRICE // 2)
     assert {part.source for part in told.drawn} == {"late"}
+
+
+def test_seconds_are_counted_from_the_next_opening_once_nothing_draws_any_more() -> None:
+    made = running(5 * PRICE, 7)
+    assert escrow_in(made).first_us == NOON_US + 7
+    close(made, 0, HOUR_US + 7)
+    assert (escrow_in(made).first_us, escrow_in(made).ends_us) == (NOON_US + 7, None)
+    settle(made, 0, HOUR_US + 7)
+    assert (escrow_in(made).first_us, escrow_in(made).ends_us) == (None, None)
+    joined(made, 1, 30 * HOUR_US + 11)
+    assert escrow_in(made).first_us == NOON_US + 30 * HOUR_US + 11
+    assert escrow_in(made).ends_us == NOON_US + 34 * HOUR_US + 11
+    over = EscrowMemberTold(
+        escrow_id=JOB,
+        lease_id=lease_id(1),
+        phase="over",
+        gpu_ppm=PPM,
+        price_per_gpu_hour=credit(PRICE),
+        opened_at_us=None,
+        until_us=None,
+        ends_us=NOON_US,
+        at_us=NOON_US,
+    )
+    after = evolve(escrow_in(made), over)
+    assert (after.members, after.first_us, after.ends_us) == ({}, None, None)
+
+
+def test_only_an_open_account_pays_in_and_only_a_job_that_is_there_gives_back() -> None:
+    made = market()
+    made.do(fund(PRICE))
+    with pytest.raises(Refused) as refused:
+        made.do(fund(PRICE, who="acct_none"))
+    assert refused.value.reason is PartiesReason.ACCOUNT_UNKNOWN
+    with pytest.raises(Refused) as refused:
+        made.do(ReturnEscrow(job_id="job_none", at_us=NOON_US))
+    assert refused.value.reason is TrustReason.JOB_UNKNOWN
+    made.do(CancelJob(job_id=JOB, by="mem", at_us=NOON_US))
+    made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US))
+    assert made.balance(f"party:{RENTER}:cash") == 100_000_000, "nobody has to ask for it then"
+
+
+def test_what_begins_with_the_calendars_end_ends_with_it() -> None:
+    assert shared_end_us(TIME_MAX_US, (), 0, 0) == TIME_MAX_US
 
 
 def test_128_leases_draw_on_one_escrow_at_most() -> None:
@@ -955,7 +1000,9 @@ def test_an_escrow_in_which_nothing_is_of_the_payment_repays_nothing() -> None:
         assert made.do(idle) == []
     other = by_card(20_000_000, 0)
     other.books[f"party:{RENTER}:owed"] = 5
-    assert other.do(TakeFundsBack(payment_id="pay_x", lease_id=lease_id(0), at_us=NOON_US)) == []
+    for at_us in (NOON_US, NOON_US + 99 * HOUR_US):
+        asked = TakeFundsBack(payment_id="pay_x", lease_id=lease_id(0), at_us=at_us)
+        assert other.do(asked) == []
     assert lease_in(other, 0).is_running
 
 
@@ -968,6 +1015,33 @@ def test_no_more_lies_idle_for_a_payment_than_was_spent_of_it() -> None:
     made.do(idle)
     assert owed(made) == 4_000_000
     assert sum(part.amount.units for part in escrow_in(made).held) == 15_000_000
+
+
+def test_what_was_taken_from_leases_is_not_taken_again_of_what_lies_idle() -> None:
+    made = by_card(20_000_000, 0)
+    reverse(made, 5_000_000, MINUTE_US, 0)
+    close(made, 0, HOUR_US)
+    settle(made, 0, HOUR_US)
+    made.books[f"party:{RENTER}:owed"] = 4_000_000
+    idle = TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + 2 * HOUR_US)
+    assert made.do(idle) == []
+
+
+def test_a_single_unit_that_is_owed_is_taken_of_what_lies_idle() -> None:
+    made = by_card(20_000_000)
+    reverse(made, 5_000_000, MINUTE_US)
+    made.books[f"party:{RENTER}:owed"] = 1
+    back, _ = made.do(TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US))
+    assert [part.amount.units for part in back.parts] == [1]
+
+
+def test_of_an_escrow_that_is_short_the_same_account_loses_what_is_reversed_later_too() -> None:
+    made = by_card(20_000_000, 0)
+    reverse(made, 16_000_000, 2 * HOUR_US, 0)
+    assert escrow_in(made).is_short
+    reverse(made, 2_000_000, 2 * HOUR_US + 1, 0)
+    assert sum(part.amount.units for part in escrow_in(made).held) == 2_000_000
+    assert [one.allotted for one in escrow_in(made).members.values()] == [2_000_000]
 
 
 def test_what_leases_draw_on_is_not_idle() -> None:

@@ -404,3 +404,24 @@ def test_a_version_is_found_by_its_number_and_by_no_other() -> None:
             tariff_version(scene, version)
         assert caught.value.reason is PricesReason.TARIFF_UNKNOWN
         assert caught.value.facts == {"version": version}
+
+
+@pytest.mark.parametrize(
+    ("row", "rows"),
+    [
+        ("a", lambda fee: {"usage_fees": (UsageFee("a", fee),)}),
+        ("federated.inference", lambda fee: {"federated": FederatedFees(fee, credit(0), "job")}),
+        ("federated.training", lambda fee: {"federated": FederatedFees(credit(0), fee, "job")}),
+        ("device_fee_per_month", lambda fee: {"device_fee_per_month": fee}),
+        ("storage_node_per_hour", lambda fee: {"storage_node_per_hour": fee}),
+        ("cpu", lambda fee: {"meters": (MeterRate("cpu", fee, 1),)}),
+    ],
+)
+def test_every_fee_is_of_credits_from_none_to_a_million(row: str, rows: Any) -> None:
+    for fee in (credit(0), credit(10**12)):
+        told = replace(FIRST, **rows(fee))
+        FRESH.when(told).then((NETWORK, published(told)))
+    for fee in (credit(-1), credit(10**12 + 1), token(1)):
+        FRESH.when(replace(FIRST, **rows(fee))).then_refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, row=row
+        )
