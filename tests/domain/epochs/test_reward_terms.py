@@ -109,6 +109,10 @@ def test_the_bonus_is_floored_between_its_bounds(score_ppm: int | None, bonus: i
 DAY_US = 86_400_000_000
 
 
+def with_one(field: str, value: Any) -> RewardTerms:
+    return replace(REWARD_TERMS, **{field: value})
+
+
 @pytest.mark.parametrize(
     ("field", "least", "most"),
     [
@@ -133,10 +137,10 @@ def test_each_number_of_the_terms_lies_between_its_bounds(
     field: str, least: int, most: int
 ) -> None:
     for value in (least, most):
-        check_terms(replace(REWARD_TERMS, **{field: value}))
+        check_terms(with_one(field, value))
     for value in (least - 1, most + 1):
         with pytest.raises(Refused) as refused:
-            check_terms(replace(REWARD_TERMS, **{field: value}))
+            check_terms(with_one(field, value))
         assert refused.value.reason is TrustReason.POLICY_INVALID
 
 

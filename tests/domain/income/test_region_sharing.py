@@ -639,10 +639,10 @@ def test_participation_is_its_owners_in_the_last_moment_of_the_day() -> None:
 def test_a_thousand_nodes_may_have_had_a_role() -> None:
     scene = place(*under(terms()))
     names = tuple(f"n{number}" for number in range(1_000))
-    for changed in ({"control": names}, {"ingress": names}):
-        assert scene.when(share(**changed)).changes()
-    for changed in ({"control": (*names, "x")}, {"ingress": (*names, "x")}):
-        scene.when(share(**changed)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE, at_most=1_000)
+    for taken in (share(control=names), share(ingress=names)):
+        assert scene.when(taken).changes()
+    for more in (share(control=(*names, "x")), share(ingress=(*names, "x"))):
+        scene.when(more).then_refused(PartiesReason.COUNT_OUT_OF_RANGE, at_most=1_000)
 
 
 def test_what_a_day_costs_is_the_sum_of_its_rows_and_at_most_its_most() -> None:

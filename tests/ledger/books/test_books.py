@@ -27,8 +27,8 @@ class Answers:
 
 def test_an_account_that_was_never_posted_to_has_nothing() -> None:
     for rows, units in (([{"units": 7}], 7), ([], 0)):
-        for ask in (lambda it: it.balance("a"), lambda it: it.balance_at("a", 9)):
-            assert ask(Books(Answers(rows))) == units
+        assert Books(Answers(rows)).balance("a") == units
+        assert Books(Answers(rows)).balance_at("a", 9) == units
     found = Answers([{"name": "b", "units": 7}])
     assert Books(found).balances_of(["a", "b"]) == {"a": 0, "b": 7}
     assert found.asked == [(["a", "b"],)]
