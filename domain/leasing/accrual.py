@@ -294,9 +294,7 @@ def _is_complete(lease: Lease, passed: Iterable[Passed], until_us: int) -> bool:
     """
     assert lease.reserved is not None
     if lease.pauses and lease.pauses[-1].to_us >= until_us:
-        until_us = min(until_us, lease.pauses[-1].from_us)
-    elif lease.paused_at_us is not None:
-        until_us = min(until_us, lease.paused_at_us)
+        until_us = min(until_us, lease.pauses[-1].from_us)  # a close ends a pause that is on
     reached = {mark.device_id: mark.wall_end_us for mark in lease.marks}
     for one in passed:
         reached[one.device_id] = max(one.at_us, reached.get(one.device_id, 0))

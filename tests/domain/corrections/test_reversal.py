@@ -484,6 +484,52 @@ def test_a_term_goes_on_while_the_rest_of_it_is_paid_to_the_cent() -> None:
         made.do(reverse(unspent + taken, HOUR_US), take(HOUR_US))
         assert lease_in(made).status == status, taken
         assert owed(made) == 0
+    made = world(10_000_000, term_us=3 * HOUR_US)
+    made.do(TopUpLease(lease_id=LEASE, account_id=RENTER, amount=credit(1_000_000), at_us=NOON_US))
+    made.do(reverse(made.balance(f"party:{RENTER}:card") + 500_000, HOUR_US))
+    taken_back = next(fact for fact in made.do(take(HOUR_US)) if isinstance(fact, LeaseFundsTaken))
+    seconds = (3 * PRICE + 500_000) * 3_600 // PRICE
+    assert taken_back.funds_end_us == NOON_US + seconds * 1_000_000, "beyond the term"
+    assert lease_in(made).window_end_us == NOON_US + 3 * HOUR_US
+
+
+def _strangers(made: Booked, after_us: int) -> list[object]:
+    """What is done once the payment of the stranger's 3 credits is reversed too."""
+    at_us = NOON_US + after_us
+    made.do(
+        ReversePayment(
+            payment_id="pay_2",
+            reference="dp_2",
+            amount=credit(3_000_000),
+            reason="fraudulent",
+            at_us=at_us,
+        )
+    )
+    return made.do(TakeFundsBack(payment_id="pay_2", lease_id=LEASE, at_us=at_us))
+
+
+@pytest.mark.parametrize(("units", "after_us"), [(6_000_000, 2 * HOUR_US), (1_000_000, MINUTE_US)])
+def test_of_a_closed_lease_nobody_takes_over_what_another_one_owes_for_it(
+    units: int, after_us: int
+) -> None:
+    """Two hours are 5.56: the renter's 6 are gone, the stranger's 3 pay of it. While the lease
+    runs, both lose what they took back.
+    """
+    made = world(6_000_000, funds=6_000_000)
+    _account(made, "acct_stranger", 3_000_000)
+    made.do(
+        TopUpLease(
+            lease_id=LEASE, account_id="acct_stranger", amount=credit(3_000_000), at_us=NOON_US
+        )
+    )
+    made.do(reverse(units, after_us), take(after_us))
+    is_closed = lease_in(made).closed is not None
+    assert is_closed == (units == 6_000_000)
+    facts = _strangers(made, after_us)
+    assert (facts == []) == is_closed
+    left = 3_000_000 if is_closed else 5_000_000
+    assert lease_in(made).held_units == left
+    assert made.balance("party:acct_stranger:owed") == (3_000_000 if is_closed else 0)
 
 
 def test_an_escrow_that_pays_the_charge_to_the_unit_owes_nothing() -> None:

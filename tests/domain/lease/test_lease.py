@@ -405,6 +405,14 @@ def test_an_accrual_tells_after_which_row_the_next_one_reads() -> None:
         assert (fact.usage_position, fact.resume_position) == (9, resumes)
 
 
+def test_a_row_that_was_counted_is_neither_counted_nor_refused_again() -> None:
+    first, second = usage(0, HOUR_US), usage(HOUR_US, 2 * HOUR_US, position=2)
+    where = opened(funds=10_000_000).after(accrue(HOUR_US, (first,), position=1))
+    where = where.after(accrue(2 * HOUR_US, (first, second), position=2))
+    fact = facts(where, UsageAccrued)[-1]
+    assert (fact.gpu_us_new, fact.gpu_us, fact.refused) == (HOUR_US, 2 * HOUR_US, ())
+
+
 def test_an_hour_that_ends_with_the_lease_is_settled_and_not_accrued() -> None:
     where = opened(funds=2 * 2_780_000)
     where = where.after(accrue(HOUR_US, (usage(0, HOUR_US),)))

@@ -251,6 +251,23 @@ def test_an_owner_who_hands_the_node_on_keeps_nothing_of_a_paused_term(is_handed
     assert back == (unused if is_handed_on else 0)
 
 
+def test_an_owner_who_hands_the_node_on_while_the_term_runs_keeps_the_part() -> None:
+    """It goes on then, whoever owns the node: only a pause could not be resumed."""
+    world = reserved(1, 0)
+    handed_on = NodeOwnershipTransferred(
+        node_id=NODE,
+        from_account_id="acct_owner",
+        to_account_id="acct_second",
+        share_ppm=1_000_000,
+        shares=(OwnerShare("acct_second", 1_000_000),),
+        by="m",
+        at_us=NOON_US + HOUR_US,
+    )
+    world._record(Change(revenue_stream(NODE), handed_on))
+    world.do(close(NOON_US + HOUR_US))
+    assert only(world, TermEndedEarly).kept.units == 719 * PRICE
+
+
 def extend(months: int, more_us: int = 0) -> ExtendLease:
     return ExtendLease(
         lease_id=LEASE,

@@ -872,6 +872,16 @@ def test_what_another_one_put_into_a_shared_escrow_stays() -> None:
     consistent(made)
 
 
+def test_what_the_same_account_put_into_a_shared_escrow_with_other_money_stays() -> None:
+    made = by_card(10_000_000, 0)
+    made.books[f"party:{RENTER}:cash"] += 5_000_000
+    made.books["world:bank"] += 5_000_000
+    made.do(fund(5_000_000))
+    reverse(made, 4_000_000, MINUTE_US, 0)
+    held = [(part.source, part.amount.units) for part in escrow_in(made).held]
+    assert held == [("card", 6_000_000), ("cash", 5_000_000)]
+
+
 def test_what_is_taken_back_after_the_end_is_shared_by_what_was_used_until_it() -> None:
     """Ended after 105 minutes, which no timer said; the reversal is told two hours later."""
     made = by_card(3 * PRICE, 0, HOUR_US // 2)
