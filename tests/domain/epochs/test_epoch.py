@@ -562,3 +562,7 @@ def test_a_seal_tells_what_stays_open_of_adjustments_by_account() -> None:
     told = replace(SETTLED, adjustments=(("a", -5), ("b", 7)))
     fact = sealed_fact(told, END_US, "00")
     assert [(one.account_id, one.delta) for one in fact.adjustments_open] == [("a", -5), ("b", 7)]
+
+
+def test_a_chunk_has_500_rewards_and_a_close_names_a_hundred_missing_at_most() -> None:
+    assert (CHUNK_MAX, MISSING_MAX) == (500, 100)

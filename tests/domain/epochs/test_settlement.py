@@ -16,6 +16,7 @@ from domain.epochs.lanes import Memory, settle_lanes
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm
 from domain.epochs.settlement import (
     AVAILABILITY,
+    BOUGHT_MULTIPLE_MAX_PPM,
     CAP,
     COMPUTE,
     ROUNDING,
@@ -710,3 +711,8 @@ def test_without_a_weight_all_of_a_pool_is_nobodys_and_with_one_no_more_than_all
             rewards=with_rewards(s, a=whole - units),
         )
         assert is_sound(told) == is_taken, (units, weights)
+
+
+def test_of_bought_credits_95_of_100_come_back_at_most() -> None:
+    """Design economics 13."""
+    assert BOUGHT_MULTIPLE_MAX_PPM == 950_000

@@ -26,6 +26,8 @@ from domain.funds.debt import (
 )
 from domain.funds.deposit import ConfirmDeposit
 from domain.funds.payment import (
+    PAYMENT_UNITS_MAX,
+    TAKINGS_MAX,
     AskRefund,
     ConfirmPayment,
     ConfirmRefund,
@@ -403,6 +405,10 @@ def test_an_operators_card_deposit_stays_card_money() -> None:
     world.paid()
     world.do(confirm())
     assert (world.of("card"), world.of("cash")) == (9, 25_000_000)
+
+
+def test_a_payment_is_of_a_million_credits_and_a_hundred_takings_at_most() -> None:
+    assert (PAYMENT_UNITS_MAX, TAKINGS_MAX) == (10**12, 100)
 
 
 # --- taken back --------------------------------------------------------------------------------

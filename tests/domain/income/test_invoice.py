@@ -14,6 +14,7 @@ from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.income.invoice import (
     GRACE_US,
+    LINES_MAX,
     CreditLine,
     CreditNoteIssued,
     DocumentNumbered,
@@ -270,3 +271,7 @@ def test_a_tax_on_nothing_is_credited_as_nothing() -> None:
     _, note = scene.when(crediting((1, 27_800_000), (2, 15_000_000))).changes()
     assert note.fact.taxes == (replace(taxed, remainder=0), replace(taxes[1], remainder=0))
     assert note.fact.net == credit(total - taxed.tax.units)
+
+
+def test_an_invoice_waits_an_hour_after_its_month_and_has_a_hundred_lines_at_most() -> None:
+    assert (GRACE_US, LINES_MAX) == (3_600_000_000, 100)

@@ -146,3 +146,7 @@ def test_what_is_left_after_a_reversal_is_paid_by_rates_and_the_unit_over_goes_b
     assert settled.paid == {"p": 4, "q": 6}
     assert settled.owed == {"p": 4, "q": 6}
     assert settled.refunds == (Refund("t", 1),)
+
+
+def test_the_calendar_of_facts_ends_with_the_largest_number_of_json() -> None:
+    assert TIME_MAX_US == 9_007_199_254_740_991

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.metering.counting import (
+    CLOCK_DRIFT_PPM,
     CLOCK_TOLERANCE_US,
     REFUSED_US_MAX,
     RULES,
@@ -320,3 +321,9 @@ def test_a_pause_is_no_time_in_which_a_device_could_earn() -> None:
     }
     assert earned_us([row(0, 5), row(15, 5)], window) == 10 * MINUTE_US
     assert earned_us([row(5, 10)], window) == 0
+
+
+def test_what_a_clock_may_be_off_in_numbers() -> None:
+    """Two seconds and 0.05 %; what is refused is told up to 2^53 - 1."""
+    assert (CLOCK_TOLERANCE_US, CLOCK_DRIFT_PPM) == (2_000_000, 500)
+    assert REFUSED_US_MAX == 9_007_199_254_740_991

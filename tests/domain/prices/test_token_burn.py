@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.prices.reasons import PricesReason
-from domain.prices.token_burn import PRICE_MIN, TOKEN_UNITS, TokenBurn, burn_for, tokens_for
+from domain.prices.token_burn import BPS, PRICE_MIN, TOKEN_UNITS, TokenBurn, burn_for, tokens_for
 from domain.refusal import Reason, Refused
 
 charges = st.integers(1, 10**18)
@@ -63,3 +63,7 @@ def test_a_fee_may_be_nothing_or_all_of_the_charge() -> None:
 
 def test_a_price_of_one_thousandth_of_a_cent_is_the_lowest_and_a_charge_of_one_unit() -> None:
     assert burn_for(1, 1_000, 0).burn == 1
+
+
+def test_a_token_has_eight_decimals_and_a_fee_is_told_in_basis_points() -> None:
+    assert (TOKEN_UNITS, BPS, PRICE_MIN) == (100_000_000, 10_000, 1_000)
