@@ -12,6 +12,7 @@ from domain.funds.draw import draw
 from domain.funds.funding import (
     BURN_SOURCES,
     CASH_SOURCES,
+    GRANTS_MAX,
     EndPayer,
     Funding,
     PromotionGranted,
@@ -216,3 +217,7 @@ def test_what_is_drawn_from_a_payer_counts_against_what_it_allows_the_account() 
         ("device_fee/0", credit(0), True),
         ("device_fee/1", credit(0), True),
     ]
+
+
+def test_an_account_has_64_grants_at_most() -> None:
+    assert GRANTS_MAX == 64

@@ -556,6 +556,7 @@ def test_the_windows_of_income_in_numbers() -> None:
     hour_us = 3_600_000_000
     assert 72 * hour_us == maturity.DEFAULT_WINDOW_US
     assert 90 * 24 * hour_us == maturity.WINDOW_US_MAX
+    assert maturity.CAUSE_LENGTH_MAX == 200
     assert 72 * hour_us == maturity.DESTINATION_DELAY_US
 
 
