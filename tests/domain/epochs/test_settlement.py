@@ -34,7 +34,11 @@ from domain.epochs.settlement import (
     compute_weight,
     idle_cap,
     is_sound,
+    outcome,
+    pools_at,
     settle,
+    share,
+    weigh,
 )
 from domain.money import PPM, MoneyReason
 from domain.refusal import Refused
@@ -716,3 +720,19 @@ def test_without_a_weight_all_of_a_pool_is_nobodys_and_with_one_no_more_than_all
 def test_of_bought_credits_95_of_100_come_back_at_most() -> None:
     """Design economics 13."""
     assert BOUGHT_MULTIPLE_MAX_PPM == 950_000
+
+
+@pytest.mark.parametrize(
+    "field", ["compute_shares", "availability_shares", "compute", "availability"]
+)
+def test_lanes_that_add_up_to_another_pool_come_to_no_outcome(field: str) -> None:
+    """A sum that is one unit off is noticed before anything is sealed."""
+    node = NodeCut("n", "a", (Use("cash", 10, 0),), 10**9, None, (Attested("x", 4, 10**9, 0),))
+    asked = cut(node)
+    weighed = weigh((node,), asked.policy)
+    pools, whole = pools_at(asked), weighed.sums()
+    sums = share(weighed, pools, whole).sums()
+    assert is_sound(outcome(asked, pools, whole, sums))
+    off = replace(sums, **{field: getattr(sums, field) + 1})
+    with pytest.raises(AssertionError):
+        outcome(asked, pools, whole, off)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from domain.income.adjustment import (
     NOTHING_UNBURNED,
     AdjustmentBooked,
     BookLine,
+    Corrections,
     GrantGoodwill,
     Part,
     Taking,
@@ -19,6 +22,7 @@ from domain.income.adjustment import (
     UnburnedCharge,
     book,
     corrections_of,
+    evolve,
     peel,
     peel_between,
 )
@@ -27,6 +31,7 @@ from domain.refusal import Reason, Refused
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.corrections import billed, open_dispute, rule
 from tests.domain.scenes.market import NOON_US, RENTER
+from tests.scenes.samples import sample
 
 CASH = f"party:{RENTER}:cash"
 PARTS = st.lists(st.integers(0, 10**9), min_size=1, max_size=8)
@@ -164,3 +169,21 @@ def test_credits_that_were_retired_at_use_come_back_whole() -> None:
     line = world.lines()[0]
     assert taking.take(Part("world:burned", 9), 4, line, "x") == [BookLine("world:burned", 4)]
     assert (taking.changes, taking.owed) == ([], 0)
+
+
+def test_what_was_charged_late_stays_known_when_the_charge_is_corrected_again() -> None:
+    first = sample(AdjustmentBooked)
+    second = replace(first, late=None, adjustment_id="adj_2")
+    third = replace(first, late=replace(first.late, ppm_us=7), adjustment_id="adj_3")
+    state = Corrections()
+    for fact, late in (
+        (second, None),
+        (first, first.late),
+        (second, first.late),
+        (third, third.late),
+    ):
+        state = evolve(state, fact)
+        assert state.late == late
+    assert state.returned == 4 * first.returned
+    assert (state.recovered, state.owed) == (4 * first.recovered, 4 * first.owed)
+    assert state.booked.keys() == {first.adjustment_id, "adj_2", "adj_3"}
