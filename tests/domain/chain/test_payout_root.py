@@ -273,6 +273,11 @@ def test_nobody_but_the_treasury_claims_for_grants() -> None:
 def test_a_claim_is_a_positive_amount_of_token() -> None:
     for amount in (token(0), token(-1), credit(5)):
         OWED.when(replace(CLAIM, amount=amount)).then_refused(FundsReason.AMOUNT_NOT_POSITIVE)
+        OWED.when(replace(CLAIM, cumulative=amount)).then_refused(FundsReason.AMOUNT_NOT_POSITIVE)
+    for units, cumulative in ((1, 1), (1, 100), (60, 60)):
+        assert OWED.when(
+            replace(CLAIM, amount=token(units), cumulative=token(cumulative))
+        ).changes()
 
 
 def test_the_first_root_has_the_number_one_no_root_before_it_and_a_leaf_at_least() -> None:
