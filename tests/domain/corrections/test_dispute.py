@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -311,7 +312,11 @@ def test_a_refund_is_decided_anew_when_a_burn_began_or_the_charge_was_corrected_
     world.balances["world:bank"] = 10**9
     world.do(burn)
     assert refused(world, rule(world, 1_000_000, read=known)) is ChainReason.BURN_STATE
-    world.do(rule(world, 1_000_000, read=Unburned(1, ())))
+    copy = deepcopy(world)
+    for burns in (0, 1):
+        world = deepcopy(copy)
+        world.do(rule(world, 1_000_000, read=Unburned(burns, ())))
+        assert world.facts(DisputeResolved), "where nothing was read as unburned, none is taken"
 
 
 def test_a_line_is_disputed_once_and_together_never_for_more_than_was_charged() -> None:
