@@ -188,7 +188,7 @@ def without_funds(
     """
     left = without(escrow.held, taken)
     now_us = command.at_us
-    if escrow.ends_us is not None:
+    if escrow.running and escrow.ends_us is not None:
         now_us = min(now_us, escrow.ends_us)  # what has ended stays ended
     due = {
         lease_id: one.due(now_us)

@@ -207,7 +207,7 @@ def opening(leases: Sequence[Lease], at_us: int, world: World) -> tuple[int | No
     escrow_id = leases[0].escrow_id
     assert escrow_id is not None
     escrow = escrow_of(world, escrow_id)
-    if escrow.ends_us is not None and escrow.ends_us <= at_us:
+    if escrow.running and escrow.ends_us is not None and escrow.ends_us <= at_us:
         raise Refused(FleetReason.LEASE_STATE, escrow=escrow_id, ended_at_us=escrow.ends_us)
     tellings = [_told(one, escrow_id, "running", at_us, opened_at_us=at_us) for one in leases]
     after = escrow
