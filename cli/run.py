@@ -1,6 +1,7 @@
 """`tallystick run -- COMMAND`: lease, run the program there, see what it prints, sign, release.
 
     exit code == the program's                            128 + number, when a signal ended it
+    the program's is 0, not all results are back          1
     whatever happens here, the lease ends                 released, or bounded by its funds
 
 Nothing about the program changes: what it needs to find its share of the accelerator is in its
@@ -29,7 +30,7 @@ import typer
 from cli.remote import ApiKey, Remote, Url, credits_of, ppm_of
 from cli.running import live, options, parcels
 from cli.running.folder import MIB
-from cli.running.parcels import Parcel
+from cli.running.parcels import Came, Parcel
 from cli.terminal import (
     EXIT_INTERRUPTED,
     EXIT_NO,
@@ -100,7 +101,8 @@ def run(
     This folder travels to the node and is the program's folder there, but for what a
     .tallystickignore leaves out; --get brings files back. Billed by the second, from when the
     program runs until it ends. Ctrl-C stops it and releases the lease. With --json what the
-    program prints goes to standard error.
+    program prints goes to standard error. The exit code is the program's; 1 if it is 0 and
+    something that --get names did not come back.
     """
     if part is not None and memory is not None:
         raise InputUnusable("-p and --mem both say how much of a GPU: give one of them")
@@ -139,7 +141,7 @@ def _through(
         run.sign(key)
     told, used_us = run.told(code, wait)
     tell(told, (), as_json=True) if as_json else note(live.bill(told, used_us))
-    return code if run.is_back else code or EXIT_NO
+    return code or (EXIT_NO if run.came is not None and run.came.lost else 0)
 
 
 def _asked(
@@ -232,7 +234,7 @@ class Session:
     lease: dict[str, Any] = field(default_factory=dict)
     is_local: bool = False
     is_left: bool = False  # it goes on without us
-    is_back: bool = True  # what was asked back is, as far as it came
+    came: Came | None = None  # what was asked back; None: nothing was
     _key: str = ""
     _is_asked: bool = False  # for the lease, and not refused yet
     _next_seq: int = 0
@@ -270,12 +272,7 @@ class Session:
             self._status.clear()
         if self.is_left:
             return code
-        try:
-            self._fetch()
-        except AnswerIsNo as no:
-            # What the program has used is signed and told all the same.
-            self.is_back = False
-            note(f"results did not come back: {str(no).splitlines()[0]}")
+        self._fetch()
         return code
 
     def _through_interrupts(self, command: list[str]) -> int:
@@ -310,8 +307,7 @@ class Session:
         with suppress(AnswerIsNo):
             self._follow()
         self._status.clear()
-        with suppress(AnswerIsNo):
-            self._fetch()
+        self._fetch()
         return EXIT_INTERRUPTED
 
     def _bring(self, body: LeaseRequest) -> None:
@@ -372,22 +368,24 @@ class Session:
         return here is not None
 
     def _fetch(self) -> None:
-        """What the renter asked back. Raises AnswerIsNo."""
+        """What the renter asked back, and in words what of it did not come: what the program has
+        used is signed and billed all the same.
+        """
         asked = self.parcel.results
-        if not asked or self.is_local or self._read().get("opened_at") is None:
+        if not asked or self.is_local:
             return
         try:
-            count = parcels.fetch(
+            if self._read().get("opened_at") is None:
+                return
+            self.came = parcels.fetch(
                 self.remote, self.lease_id, Path.cwd(), asked, self.size_max * MIB
             )
+        except AnswerIsNo as no:
+            self.came = Came(lost=(str(no).splitlines()[0],))
         except OSError as error:
-            raise AnswerIsNo(f"results cannot be written here: {error}") from error
-        names = ", ".join(asked)
-        note(
-            f"no results came back of {names}"
-            if count is None
-            else f"{count} new or changed files came back of {names}"
-        )
+            self.came = Came(lost=(f"it cannot be written here: {error}",))
+        for line in live.of_results(self.came, asked):
+            note(line)
 
     def _to_its_end(self, command: list[str]) -> int:
         from cli import run_here
@@ -559,7 +557,18 @@ class Session:
             "ran": "here" if self.is_local else "on the node",
             "countersigned_gpu_us": None if signed is None else str(signed),
         }
+        told |= {} if self.came is None else {"results": self._results()}
         return told | ({} if is_final else {"estimate": live.cost(lease, used_us)}), used_us
+
+    def _results(self) -> dict[str, Any]:
+        assert self.came is not None
+        return {
+            "asked": list(self.parcel.results),
+            "are_back": not self.came.lost,
+            "files_changed": self.came.changed,
+            "lost": list(self.came.lost),
+            "left_out": list(self.came.left_out),
+        }
 
     def _start_us(self) -> int | None:
         """How long the start took that is not charged."""

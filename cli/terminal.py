@@ -139,6 +139,11 @@ def gpu_hours(us: int | str) -> str:
     return f"{whole}.{rest * 1_000_000 // 3_600_000_000:06d}"
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 file`, `1,200 files`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?Z", re.ASCII)
 _SENTENCE_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}(?::\d{2})? UTC", re.ASCII)
 

@@ -3890,7 +3890,8 @@ class LeaseResourcesAnswer(TypedDict):
 
 class LeaseResultsAnswer(TypedDict):
     """`is_listed`: the node has said which files there are. `missing`: pieces that it has
-    still to send.
+    still to send. `left_out`: what does not come back, or all of it where the node or the
+    server refused.
     """
 
     lease_id: str
@@ -3898,6 +3899,7 @@ class LeaseResultsAnswer(TypedDict):
     position: NotRequired[int]
     is_listed: bool
     files: list[WorkspaceFileForm]
+    left_out: list[ResultLeftOutForm]
 
 
 class LeaseResultsDeletedAnswer(TypedDict):
@@ -3909,9 +3911,12 @@ class LeaseResultsDeletedAnswer(TypedDict):
 
 
 class LeaseResultsRequest(TypedDict):
-    """The files that lie under the paths which the workspace asks back."""
+    """The files that lie under the paths which the workspace asks back, and what is left
+    out.
+    """
 
     files: list[WorkspaceFileForm]
+    left_out: NotRequired[list[ResultLeftOutForm]]
 
 
 class LeaseSecretsAnswer(TypedDict):
@@ -7172,6 +7177,16 @@ class ResourceUsePage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[ResourceUseAnswer]
+
+
+class ResultLeftOutForm(TypedDict):
+    """What does not come back, and why. `is_lost`: it was asked back by its name, or may be
+    a file of the work; not so a link, a pipe or a device, which never come back.
+    """
+
+    path: str
+    detail: str
+    is_lost: NotRequired[bool]
 
 
 class ResultsListedAnswer(TypedDict):

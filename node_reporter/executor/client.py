@@ -131,9 +131,12 @@ class ExecutorClient:
             raise NotStarted("its files cannot be read") from None
         return dict(data)
 
-    def list_results(self, lease_id: str, files: list[dict[str, Any]]) -> list[str]:
+    def list_results(
+        self, lease_id: str, files: list[dict[str, Any]], left_out: list[dict[str, Any]]
+    ) -> list[str]:
         """The pieces that the server lacks. Raises Unreachable, returning.Refused."""
-        found = self._taken(f"{self._path}/{lease_id}/results", {"files": files})
+        told = {"files": files, "left_out": left_out} if left_out else {"files": files}
+        found = self._taken(f"{self._path}/{lease_id}/results", told)
         missing = found.get("missing")
         if not isinstance(missing, list) or not all(isinstance(one, str) for one in missing):
             raise Refused("the server's answer cannot be read")

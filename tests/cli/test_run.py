@@ -417,6 +417,7 @@ def test_the_folder_travels_with_its_variables_and_secrets_and_results_come_back
     assert os.access(program / "out" / "start.sh", os.X_OK)
     assert (program / "out" / "part599").read_text() == "599", "more than one request carries"
     assert not (program / "out" / "leak").exists(), "a link does not come back"
+    assert "left out of what came back: out/leak: left out, it is no file" in ran.err
     assert "left out: outside: a link that leads out of the folder" in ran.err
     assert "not final: about 0.0" in ran.err.splitlines()[-1], ran.err
     _check_secret_is_nowhere(pool)
@@ -426,6 +427,30 @@ def test_the_folder_travels_with_its_variables_and_secrets_and_results_come_back
     assert "; 0 bytes were sent" in again.err, "the server has every piece"
     pool.stop()
     assert list(pool.jobs.glob("lease_*")) == list(pool.jobs.glob(".incoming*")) == []
+
+
+def test_results_that_were_refused_are_told_with_the_reason_and_exit_1(pool: Pool) -> None:
+    """The program succeeded; what it was run for is not here. It was 0, and nothing was said."""
+    pool.start()
+    large = "mkdir out; echo small > out/a; truncate -s 6G out/b out/c"  # holes take no room
+    ran = pool.run("--no-files", "--get", "out", "--json", "--", "sh", "-c", large)
+    assert ran.code == 1, ran.err
+    assert re.search(
+        r"^did not come back: out: does not come back: more than \d+ bytes$", ran.err, re.MULTILINE
+    )
+    told = ran.document
+    assert (told["exit_code"], told["results"]["are_back"]) == (0, False), "the program's own is 0"
+    assert told["results"]["asked"] == ["out"]
+    assert told["results"]["lost"][0] in ran.err
+    assert told["countersigned_gpu_us"] is not None
+    some = "mkdir out; echo small > out/a"
+    ran = pool.run("--no-files", "--get", "out", "--get", "none", "--", "sh", "-c", some)
+    assert ran.code == 1, ran.err
+    assert "did not come back: none: there is no such file" in ran.err
+    assert "1 new or changed file came back of out, none" in ran.err
+    failed = pool.run("--no-files", "--get", "none", "--", "sh", "-c", "exit 7")
+    assert failed.code == 7, "the program's own goes first"
+    assert "did not come back: none" in failed.err
 
 
 TOKEN = "sesame-" + "7" * 20

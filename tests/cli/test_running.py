@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from cli import run as cli_run
-from cli.running import options, parcels
+from cli.running import live, options, parcels
 from cli.running.folder import scan
+from cli.running.parcels import Parcel
 from cli.terminal import AnswerIsNo, InputUnusable
 
 MIB = 1_048_576
@@ -22,8 +23,10 @@ MIB = 1_048_576
 class Node:
     """Answers as a server would that holds what a node sent: path and content, or a lie."""
 
-    def __init__(self, *files: tuple[str, bytes], lie: bytes | None = None) -> None:
-        self.files, self.lie, self.asked = files, lie, 0
+    def __init__(
+        self, *files: tuple[str, bytes], lie: bytes | None = None, left_out: Any = ()
+    ) -> None:
+        self.files, self.lie, self.asked, self.left_out = files, lie, 0, left_out
 
     def ask(self, call: Any) -> Any:
         return call(self)
@@ -38,7 +41,7 @@ class Node:
             }
             for path, body in self.files
         ]
-        return {"is_listed": True, "missing": [], "files": told}
+        return {"is_listed": True, "missing": [], "files": told, "left_out": self.left_out}
 
     def read_result_pieces(self, _lease_id: str, asked: Any) -> Any:
         key = asked["sha256"][0]
@@ -54,8 +57,10 @@ def _told(key: str, body: bytes) -> dict[str, str]:
     return {"sha256": key, "body": base64.b64encode(body).decode()}
 
 
-def fetch(node: Any, root: Path, *asked: str) -> int | None:
-    return parcels.fetch(node, "lease_1", root, asked, MIB)
+def fetch(node: Any, root: Path, *asked: str) -> int:
+    came = parcels.fetch(node, "lease_1", root, asked, MIB)
+    assert not came.lost
+    return came.changed
 
 
 def test_what_comes_back_is_written_where_it_was_asked_and_nowhere_else(tmp_path: Path) -> None:
@@ -93,6 +98,30 @@ def test_no_link_of_the_renters_is_followed_and_no_other_bytes_are_taken(tmp_pat
         parcels.fetch(Node(("log", b"ab")), "lease_1", root, ("log",), 1)  # type: ignore[arg-type]
 
 
+def test_what_did_not_come_is_told_with_its_reason_and_links_are_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = {"path": "out/link", "detail": "left out", "is_lost": False}
+    gone = {"path": "none", "detail": "there is no such file", "is_lost": True}
+    node: Any = Node(("out/a", b"new"), left_out=[link, gone])
+    came = parcels.fetch(node, "lease_1", tmp_path, ("out", "none", "other"), MIB)
+    assert came == parcels.Came(
+        changed=1,
+        lost=("none: there is no such file", "other: nothing of it came"),
+        left_out=("out/link: left out",),
+    )
+    assert live.of_results(came, ("out", "none", "other")) == [
+        "left out of what came back: out/link: left out",
+        "did not come back: none: there is no such file",
+        "did not come back: other: nothing of it came",
+        "1 new or changed file came back of out, none, other",
+    ]
+    monkeypatch.setattr(parcels, "RESULT_SECONDS_MAX", 0)
+    silent: Any = SimpleNamespace(ask=lambda _call: {"is_listed": False, "missing": []})
+    (lost,) = parcels.fetch(silent, "lease_1", tmp_path, ("out",), MIB).lost
+    assert lost.startswith("out: the node did not send it; `tallystick lease log lease_1`")
+
+
 def test_a_folder_travels_but_for_what_is_ignored_and_what_leads_out(tmp_path: Path) -> None:
     secret = (".env", ".env.local", "keep/.env", ".ssh/id", ".netrc", ".kube/config", "sub/.npmrc")
     for path in ("a.py", ".git/config", "x.log", "data/x.log", *secret):
@@ -121,12 +150,12 @@ def test_a_whole_home_and_too_much_do_not_travel(
 
 
 def test_usage_is_signed_and_billed_though_results_cannot_be_used(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A node that lies about results takes nobody's signature and bill away."""
     told: list[str] = []
 
-    def fails(_session: Any) -> None:
+    def fails(*_: Any) -> None:
         raise AnswerIsNo("the node sent '../x', which was not asked for")
 
     def bills(*_: Any) -> tuple[dict[str, Any], int]:
@@ -137,17 +166,19 @@ def test_usage_is_signed_and_billed_though_results_cannot_be_used(
         "_bring": lambda *_: None,
         "_open": lambda session, _body: session.lease.update(lease_id="lease_1"),
         "_through_interrupts": lambda *_: 0,
-        "_fetch": fails,
+        "_read": lambda *_: {"opened_at": "2026-11-29T10:00:00Z"},
         "sign": lambda *_: told.append("signed"),
         "told": bills,
     }
     for name, stub in stubs.items():
         monkeypatch.setattr(cli_run.Session, name, stub)
+    monkeypatch.setattr(parcels, "fetch", fails)
     remote: Any = SimpleNamespace(key="key")
-    session = cli_run.Session(remote, io.StringIO())
+    session = cli_run.Session(remote, io.StringIO(), Parcel(results=("out",)))
     body: Any = {}
     code = cli_run._through(session, body, [], Path("key"), 0, as_json=True)
     assert (code, told) == (1, ["signed", "billed"])
+    assert "did not come back: the node sent '../x'" in capsys.readouterr().err
 
 
 def test_variables_come_from_files_and_options_and_no_value_is_repeated(tmp_path: Path) -> None:

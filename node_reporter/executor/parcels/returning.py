@@ -3,7 +3,8 @@
     a file is read only if it is a regular one, of the job's user, and no link leads to it
 
 The job is over when this begins, so nothing changes while it is read. It made these files, so
-nothing about them is believed: links, devices and pipes are left out, and the renter is told.
+nothing about them is believed: links, devices and pipes are left out. What does not come back is
+told with the list of what does: the renter reads it there, and in the log of the work.
 """
 
 from __future__ import annotations
@@ -13,14 +14,23 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
-from domain.jobs.workspace import FILES_MAX, PIECE_BYTES, batches, path_rule
+from domain.jobs.workspace import (
+    DETAIL_MAX,
+    FILES_MAX,
+    LEFT_OUT_MAX,
+    PATH_BYTES_MAX,
+    PIECE_BYTES,
+    batches,
+    path_rule,
+)
 from node_reporter.reports.client import Unreachable
+from node_reporter.terminal import printable
 
 SECONDS_MAX = 300
 PAUSE_SECONDS = 1.0
@@ -32,10 +42,26 @@ class Refused(Exception):
     """The server does not take the results; asking again would be answered alike."""
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What does not come back, and why. Not `is_lost`: a link, a pipe or a device, which is no file
+    of the work.
+    """
+
+    path: str
+    detail: str
+    is_lost: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.detail}"
+
+
 class Sink(Protocol):
     """The server, as far as results go."""
 
-    def list_results(self, lease_id: str, files: list[dict[str, Any]]) -> list[str]:
+    def list_results(
+        self, lease_id: str, files: list[dict[str, Any]], left_out: list[dict[str, Any]]
+    ) -> list[str]:
         """The pieces that are to be sent. Raises Unreachable, Refused."""
         ...
 
@@ -46,7 +72,9 @@ class Sink(Protocol):
 
 @dataclass
 class Returning:
-    """One delivery, in a thread of its own. `wrongs`: what was left out, and why."""
+    """One delivery, in a thread of its own. `left_out`: what does not come back. `refused`: why
+    nothing does, or not all of what was listed.
+    """
 
     apart: Callable[[], AbstractContextManager[Sink]]
     lease_id: str
@@ -55,7 +83,8 @@ class Returning:
     owner: int
     bytes_max: int
     is_done: bool = False
-    wrongs: list[str] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    refused: str = ""
     _thread: threading.Thread | None = None
     _ends: float = 0.0
 
@@ -71,17 +100,33 @@ class Returning:
     def _run(self) -> None:
         try:
             with self.apart() as sink:
-                self._return(sink)
-        except (Refused, OSError) as error:
-            self.wrongs.append(f"results do not come back: {error}")
+                try:
+                    self._return(sink)
+                except (Refused, OSError) as error:
+                    self._give_up(sink, str(error))
         finally:
             self.is_done = True
+
+    def _give_up(self, sink: Sink, why: str) -> None:
+        """Nothing comes back: the list says so, where the server has none yet."""
+        self.refused = why
+        nothing = [LeftOut(path, f"does not come back: {why}") for path in self.paths]
+        with suppress(Refused, Unreachable):
+            sink.list_results(self.lease_id, [], told(nothing))
+
+    @property
+    def wrongs(self) -> list[str]:
+        """The same in lines, for the log of the work."""
+        refused = [f"results do not come back: {self.refused}"] if self.refused else []
+        return [*map(str, self.left_out), *refused]
 
     def _return(self, sink: Sink) -> None:
         root = os.open(self.folder, _FOLDER)
         try:
             files, places = self._found(root)
-            missing = set(self._patiently(lambda: sink.list_results(self.lease_id, files)))
+            left_out = told(self.left_out)
+            asked = lambda: sink.list_results(self.lease_id, files, left_out)  # noqa: E731
+            missing = set(self._patiently(asked))
             for batch in batches(_piece(root, *places[key]) for key in missing if key in places):
                 self._patiently(lambda batch=batch: sink.send_results(self.lease_id, batch))
         finally:
@@ -117,7 +162,7 @@ class Returning:
                     }
                 )
             if not is_any:
-                self.wrongs.append(f"{path}: there is no such file")
+                self.left_out.append(LeftOut(path, "there is no such file"))
         return files, places
 
     def _below(self, root: int, asked: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -129,19 +174,20 @@ class Returning:
             path = left.pop()
             broken = path_rule(path)
             if broken is not None:
-                self.wrongs.append(f"{path[:100]}: left out, it is not {broken}")
+                self.left_out.append(LeftOut(path[:100], f"left out, it is not {broken}"))
                 continue
             try:
                 status = _status(root, path)
                 inside = _names(root, path) if stat.S_ISDIR(status.st_mode) else []
             except OSError as error:
                 if path != asked:
-                    self.wrongs.append(f"{path}: left out, {error.strerror}")
+                    self.left_out.append(LeftOut(path, f"left out, {error.strerror}"))
                 continue
             if stat.S_ISDIR(status.st_mode):
                 left += [f"{path}/{name}" for name in sorted(inside, reverse=True)]
             elif not stat.S_ISREG(status.st_mode) or status.st_uid != self.owner:
-                self.wrongs.append(f"{path}: left out, it is no file of the work")
+                no_file = LeftOut(path, "left out, it is no file of the work", is_lost=False)
+                self.left_out.append(no_file)
             else:
                 yield path, status
 
@@ -153,6 +199,23 @@ class Returning:
                 if time.monotonic() >= self._ends:
                     raise Refused("the server cannot be reached") from away
                 time.sleep(PAUSE_SECONDS)
+
+
+def told(left_out: list[LeftOut]) -> list[dict[str, Any]]:
+    """As the server takes it: what is lost first, and of more than it takes their number."""
+    found = sorted(left_out, key=lambda one: not one.is_lost)
+    if len(found) > LEFT_OUT_MAX:
+        rest = found[LEFT_OUT_MAX - 1 :]
+        is_lost = any(one.is_lost for one in rest)
+        found = [*found[: LEFT_OUT_MAX - 1], LeftOut(f"{len(rest)} more", "left out", is_lost)]
+    return [
+        {
+            "path": printable(one.path)[:PATH_BYTES_MAX],
+            "detail": printable(one.detail)[:DETAIL_MAX],
+            "is_lost": one.is_lost,
+        }
+        for one in found
+    ]
 
 
 def _opened(root: int, parts: list[str]) -> int:
