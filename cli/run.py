@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from cli.remote import ApiKey, Remote, Url, credits_of, ppm_of
-from cli.running import live, options, parcels
+from cli.remote import ApiKey, Remote, Url, credits_of
+from cli.running import live, options, parcels, priced
 from cli.running.folder import MIB
 from cli.running.parcels import Came, Parcel
 from cli.terminal import (
@@ -61,7 +61,6 @@ BUSY_SECONDS = 5.0
 """How often a GPU is asked for that others have."""
 CHECK_IN_SECONDS = 60
 """How often this machine says that it is still there."""
-PPM = 1_000_000
 OVER = ("closing", "settled", "disputed", "resolved", "archived")
 
 commands = top_level()
@@ -110,13 +109,22 @@ def run(
         raise InputUnusable("what is to run? give a command after --, or an --image")
     remote = Remote(url, api_key)
     parcel = options.parcel_of(env, env_file, secret, get, no_files=no_files, size_max=size_max)
-    asked = _asked(remote, command or [], gpus, part, memory, model or [], max_price, project)
-    asked |= {"env_refs": options.granted(env), "volumes": options.mounts(volume)}
-    asked |= {"image": image} if image else {}
-    body: LeaseRequest = {"job": asked, **remoted(session, split, route)}
+    job: JobRequest = {
+        "kind": "batch",
+        "command": command or [],
+        "gpu_count": gpus,
+        "models": model or [],
+        "project_id": project,
+        "env_refs": options.granted(env),
+        "volumes": options.mounts(volume),
+        "image": image,
+        "max_price_per_gpu_hour": priced.any_price(max_price),
+    }
+    body: LeaseRequest = {"job": job, **remoted(session, split, route)}
     if funds is not None:
         body["funds"] = credits_of(funds)
-    _tell_price(asked, funds)
+    priced.ask_for(remote, body, part, memory, is_capped=max_price is not None)
+    note(priced.told(body))
     key = None if no_sign else key_file or _default_key()
     out = sys.stderr if as_json else sys.stdout
     lease = Session(remote, out, parcel, size_max=size_max, waits_for_gpu=wait_for_gpu)
@@ -142,81 +150,6 @@ def _through(
     told, used_us = run.told(code, wait)
     tell(told, (), as_json=True) if as_json else note(live.bill(told, used_us))
     return code or (EXIT_NO if run.came is not None and run.came.lost else 0)
-
-
-def _asked(
-    remote: Remote,
-    command: list[str],
-    gpus: int,
-    part: str | None,
-    memory: int | None,
-    models: list[str],
-    max_price: str | None,
-    project: str,
-) -> JobRequest:
-    """The job: the share asked for, at a price that was seen."""
-    price = None if max_price is None else credits_of(max_price)
-    share_ppm = PPM if part is None else ppm_of(part)
-    constraints: dict[str, Any] = {}
-    if price is None or memory is not None:
-        offer = _cheapest(remote, models)
-        price = price or offer["price_per_gpu_hour"]
-        if memory is not None:
-            share_ppm = _share_of(memory, offer.get("memory_mib"))
-            constraints["memory_mib"] = memory
-    if share_ppm < PPM:
-        # Memory is parted, compute is shared: what a program that asks for a part expects.
-        constraints["mode"] = "memory"
-    job: Any = {
-        "kind": "batch",
-        "command": command,
-        "gpu_count": gpus,
-        "share_ppm": share_ppm,
-        "mem_ppm": share_ppm,
-        "models": models,
-        "max_price_per_gpu_hour": price,
-        "project_id": project,
-    }
-    if constraints:
-        job["constraints"] = constraints
-    return job  # type: ignore[no-any-return]
-
-
-def _tell_price(asked: Any, funds: str | None) -> None:
-    """What it costs at most, before anything is paid."""
-    price = asked["max_price_per_gpu_hour"]
-    shares = int(asked["gpu_count"]) * int(asked["share_ppm"])
-    hour = {"asset": "CREDIT", "units": str(-(-int(price["units"]) * shares // PPM))}
-    held = amount(hour if funds is None else credits_of(funds))
-    note(
-        f"at most {amount(price)} per GPU-hour: {amount(hour)} an hour for what you ask;"
-        f" {held} is held for it, and what is not used comes back"
-    )
-
-
-def _cheapest(remote: Remote, models: list[str]) -> Any:
-    """The cheapest open offer of an allowed model. Raises AnswerIsNo."""
-    offers: list[Any] = []
-    for model in models or (None,):
-        offers += remote.ask(partial(_first_offer, model))["data"]
-    if not offers:
-        raise AnswerIsNo(
-            "no match: nothing of this kind is for rent\ntallystick offer list shows what is"
-        )
-    return min(offers, key=lambda offer: int(offer["price_per_gpu_hour"]["units"]))
-
-
-def _first_offer(model: str | None, client: Client) -> Any:
-    return client.search_offers(model=model, limit=1)
-
-
-def _share_of(memory_mib: int, whole_mib: int | None) -> int:
-    """So many MiB as a part of a GPU, rounded up. Raises InputUnusable."""
-    if not whole_mib:
-        raise InputUnusable("the memory of these GPUs is not known: say -p FRACTION")
-    if memory_mib > whole_mib:
-        raise InputUnusable(f"{memory_mib} MiB: these GPUs have {whole_mib}")
-    return -(-memory_mib * PPM // whole_mib)
 
 
 # --- one lease -----------------------------------------------------------------------------------

@@ -3090,7 +3090,8 @@ class JobPlanForm(TypedDict):
 class JobQuoteAnswer(TypedDict):
     """What a request would get now; nothing is recorded and nothing is held. `impossible`
     names the demand that no registered node could ever meet. `free_by`: all matching GPUs
-    are leased, and the next is free by then, unless its lease is extended.
+    are leased, and the next is free by then, unless its lease is extended. `nearest`: where
+    nothing is offered, the cheapest node that lacks only room or money.
     """
 
     rule: str
@@ -3098,6 +3099,7 @@ class JobQuoteAnswer(TypedDict):
     nodes: int
     considered: int
     offered: NotRequired[QuotedPlacementAnswer]
+    nearest: NotRequired[QuoteNearestAnswer]
     runner_up: NotRequired[str]
     deciding: NotRequired[str]
     candidates: list[MatchCandidateAnswer]
@@ -6496,6 +6498,17 @@ class QuoteAcceptanceRequest(TypedDict):
     """The quote that is accepted."""
 
     quote_id: str
+
+
+class QuoteNearestAnswer(TypedDict):
+    """A node that lacks one thing: room, which others hold now, or the renter's money."""
+
+    node_id: str
+    offer_id: str
+    model: str
+    memory_mib: int
+    price_per_gpu_hour: Money
+    missing: Literal["room", "money"]
 
 
 class QuotedPlacementAnswer(TypedDict):

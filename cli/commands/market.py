@@ -25,7 +25,7 @@ from cli.remote import (
     records,
 )
 from cli.terminal import amount, columns, facts, group, note, top_level
-from cli.work_options import Share, words_of
+from cli.work_options import ANY_PRICE, Share, words_of
 
 if TYPE_CHECKING:
     from tallystick_client.forms import (
@@ -493,8 +493,6 @@ def explain(remote: Remote, job_id: JobId) -> None:
         raise typer.Exit(1)
 
 
-ANY_PRICE = "1000000"
-"""The highest price that an offer may have."""
 _MATCH = ("lease_id", "node_id", "rule", "considered", "runner_up", "deciding", "recomputed")
 
 

@@ -36,7 +36,9 @@ Model = Annotated[
 MaxPrice = Annotated[
     str | None,
     typer.Option(
-        metavar="CREDITS", help="Highest price per GPU-hour; default: that of the cheapest offer."
+        metavar="CREDITS",
+        help="Highest price per GPU-hour; default: that of the cheapest offer that fits, has room"
+        " and can be paid for with what you have.",
     ),
 ]
 Funds = Annotated[

@@ -31,9 +31,9 @@ from psycopg import sql
 from cli import run as cli_run
 from cli.countersigning import used_gpu_us
 from cli.remote import Remote
-from cli.run import _share_of
 from cli.running import live, parcels
 from cli.running.folder import scan
+from cli.running.priced import share_of
 from cli.terminal import InputUnusable
 from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
@@ -240,6 +240,40 @@ def test_r_21_a_command_that_asks_too_much_or_for_nothing_there_is_told_so(pool:
     dear = pool.run("--max-price", "0.5", "--json", "--", "true")
     assert (dear.code, dear.document["status"]) == (1, 409)
     assert pool.leases() == []
+
+
+def test_without_a_price_that_of_an_offer_is_taken_which_the_renter_can_pay_for(pool: Pool) -> None:
+    """A burn-only offer that is cheaper set the price, and the lease was refused for it."""
+    pool.start()
+    with Client(pool.server.url, pool.owner_key) as owner:
+        (cash,) = owner.search_offers()["data"]
+        owner.publish_offer(
+            {
+                "provider_id": cash["provider_id"],
+                "node_id": pool.node_id,
+                "price_per_gpu_hour": {"asset": "CREDIT", "units": "1500000"},
+                "settlement": "burn",
+                "fractions": True,
+            }
+        )
+    for given in ((), ("--mem", "20000"), ("--funds", "3")):
+        ran = pool.run("--no-files", "--json", "--no-sign", *given, "--", "true")
+        assert ran.code == 0, ran.err
+        assert "at most 2.000000 CREDIT per GPU-hour" in ran.err
+        assert " will be held for it" in ran.err.splitlines()[0], "nothing is held yet"
+        assert ran.document["price_per_gpu_hour"]["units"] == "2000000"
+    poor_id, poor = pool.server.account()
+    pool.server.run("account", "deposit", poor_id, "0.01", "--reference", "two")
+    ran = pool.run("--no-files", "--", "true", key=poor)
+    assert (ran.code, "at most 2.000000 CREDIT" in ran.err) == (1, True), ran.err
+    assert "refused (credit_too_low)" in ran.err, "that it has no money for the one it could have"
+    with Client(pool.server.url, pool.renter_key) as renter:
+        price: Any = {"asset": "CREDIT", "units": "2000000"}
+        job: Any = {"command": ["sleep", "60"], "max_price_per_gpu_hour": price}
+        renter.open_lease({"job": job})
+        ran = pool.run("--no-files", "--", "true")
+    assert "at most 2.000000 CREDIT per GPU-hour" in ran.err
+    assert "All matching GPUs (1 node) are busy" in ran.err, "that is all that is missing"
 
 
 def test_ctrl_c_stops_the_program_and_releases_the_lease(pool: Pool, tmp_path: Path) -> None:
@@ -574,11 +608,11 @@ class Counting(Remote):
 
 
 def test_a_part_in_megabytes_is_rounded_up_and_never_more_than_there_is() -> None:
-    assert _share_of(1, 3) == 333_334
-    assert _share_of(80, 80) == 1_000_000
+    assert share_of(1, 3) == 333_334
+    assert share_of(80, 80) == 1_000_000
     for memory, whole in ((81, 80), (1, None), (1, 0)):
         with pytest.raises(InputUnusable):
-            _share_of(memory, whole)
+            share_of(memory, whole)
 
 
 def test_in_a_terminal_a_program_colours_its_words_and_does_nothing_else() -> None:

@@ -36,6 +36,27 @@ def test_a_quote_tells_the_node_and_why_and_records_nothing(scene: Scene) -> Non
     assert lease["node_id"] == offered["node_id"], "what was quoted is what is got"
 
 
+def test_a_quote_without_a_node_names_the_nearest_that_lacks_only_room_or_money(
+    scene: Scene,
+) -> None:
+    price = scene.job()["max_price_per_gpu_hour"]
+    assert "nearest" not in scene.renter.made("/v1/quotes", {"job": scene.job()})
+    poor = scene.account()
+    told = poor.made("/v1/quotes", {"job": scene.job(max_price_per_gpu_hour=price)})
+    assert (told["nearest"]["missing"], told["nearest"]["offer_id"]) == (
+        "money",
+        scene.provider.offer_id,
+    )
+    while scene.renter.made("/v1/quotes", {"job": scene.job()}).get("offered"):
+        scene.lease()
+    nearest = scene.renter.made("/v1/quotes", {"job": scene.job()})["nearest"]
+    assert (nearest["missing"], nearest["node_id"]) == ("room", scene.provider.node_id)
+    assert nearest["price_per_gpu_hour"] == {"asset": "CREDIT", "units": "2000000"}
+    assert nearest["memory_mib"] > 0
+    other = scene.renter.made("/v1/quotes", {"job": scene.job(models=["NVIDIA Z9"])})
+    assert "nearest" not in other, "more than that is missing"
+
+
 def test_no_match_names_the_nearest_single_relaxation_before_and_at_the_refusal(
     scene: Scene,
 ) -> None:
