@@ -31,6 +31,7 @@ from cli.remote import ApiKey, Remote, Url, credits_of
 from cli.running import live, options, parcels, priced
 from cli.running.folder import MIB
 from cli.running.parcels import Came, Parcel
+from cli.running.waiting import Waits
 from cli.terminal import (
     EXIT_INTERRUPTED,
     EXIT_NO,
@@ -345,15 +346,15 @@ class Session:
         """Print what comes until nothing more will. Raises AnswerIsNo."""
         quiet, closed_since = LOOK_SECONDS[0], None
         told: dict[str, Any] = {}
-        waits = Waits()
+        waits = Waits(self.remote, self.lease_id)
         while not told.get("ended"):
             told = self._patiently(lambda: self._print())
             if told["data"]:
                 quiet = LOOK_SECONDS[0]
                 continue
-            waits.look(told)
             self._check_in()
             lease = self._patiently(self._read)
+            waits.look(lease)
             self._show_status(lease)
             if lease["state"] in OVER:
                 closed_since = closed_since or time.monotonic()
@@ -510,20 +511,6 @@ class Session:
             found = self.remote.ask(lambda c: c.read_lease_work(lease_id)).get("start_us")
             return None if found is None else int(found)
         return None
-
-
-@dataclass
-class Waits:
-    """Says once what is waited for, when it takes long."""
-
-    began: float = field(default_factory=time.monotonic)
-    is_said: bool = False
-
-    def look(self, told: dict[str, Any]) -> None:
-        if told["next_seq"] or self.is_said or time.monotonic() - self.began < 10:
-            return
-        note("waiting for the node to take up the work, or for the program to print something")
-        self.is_said = True
 
 
 def _opened(body: LeaseRequest, key: str, client: Client) -> Any:

@@ -3328,7 +3328,10 @@ class LateUsageAdjustmentRequest(TypedDict):
 
 class LeaseAcceptorAnswer(TypedDict):
     """`reported_at`: when the node's last signed report was stored. If the node is silent,
-    its work counts as silent, whatever its executor reports.
+    its work counts as silent, whatever its executor reports. `node_state`: what the node is
+    now, in one word; `heard_at`: when it last told its inventory or sent a report.
+    `has_executor`: its owner has given an executor a key; without one nothing starts the
+    work by itself.
     """
 
     account_id: str
@@ -3341,6 +3344,22 @@ class LeaseAcceptorAnswer(TypedDict):
     since: NotRequired[str]
     seen_at: NotRequired[str]
     node_id: NotRequired[str]
+    node_state: NotRequired[
+        Literal[
+            "joining",
+            "confirmed",
+            "provisioning",
+            "maintenance",
+            "active",
+            "offline",
+            "stopped",
+            "errored",
+            "failed",
+            "archived",
+        ]
+    ]
+    heard_at: NotRequired[str]
+    has_executor: NotRequired[bool]
     substrate: NotRequired[list[str]]
     reported_at: NotRequired[str]
 
@@ -5178,8 +5197,9 @@ class NodeWeightAnswer(TypedDict):
 
 
 class OfferAnswer(TypedDict):
-    """`devices_free` counts priced devices without a holder; `memory_mib` is that of the
-    smallest of its devices.
+    """`node_state`: what the node is now, in one word. `devices_free` counts its priced
+    devices without a holder; none is free of a node that is not active. `memory_mib` is
+    that of the smallest of its devices.
     """
 
     offer_id: str
@@ -5194,6 +5214,20 @@ class OfferAnswer(TypedDict):
     withdrawn_at: NotRequired[str]
     models: NotRequired[list[str]]
     gpu_classes: NotRequired[list[str]]
+    node_state: NotRequired[
+        Literal[
+            "joining",
+            "confirmed",
+            "provisioning",
+            "maintenance",
+            "active",
+            "offline",
+            "stopped",
+            "errored",
+            "failed",
+            "archived",
+        ]
+    ]
     devices_free: NotRequired[int]
     supply: NotRequired[OfferSupplyAnswer]
     memory_mib: NotRequired[int]
@@ -6751,7 +6785,18 @@ class RegionNeighboursAnswer(TypedDict):
 class RegionNodeAnswer(TypedDict):
     node_id: str
     phase: str
-    state: str
+    state: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "offline",
+        "stopped",
+        "errored",
+        "failed",
+        "archived",
+    ]
     quarantined: bool
 
 

@@ -45,6 +45,7 @@ from api.fleet.constraints import (
     OfferPromisesForm,
     promises_told,
 )
+from api.fleet.node_state import StateInWord, node_state_of
 from api.fleet.providers import own_provider
 from api.market.offer_supply import OfferSupplyAnswer, supply_of
 from domain.cloud.reasons import CloudReason
@@ -107,8 +108,9 @@ class OfferRequest(RequestModel):
 
 
 class OfferAnswer(AnswerModel):
-    """`devices_free` counts priced devices without a holder; `memory_mib` is that of the smallest
-    of its devices.
+    """`node_state`: what the node is now, in one word. `devices_free` counts its priced devices
+    without a holder; none is free of a node that is not active. `memory_mib` is that of the
+    smallest of its devices.
     """
 
     offer_id: OfferId
@@ -123,6 +125,7 @@ class OfferAnswer(AnswerModel):
     withdrawn_at: Told_at | None = None
     models: list[str] | None = None
     gpu_classes: list[GpuClass] | None = None
+    node_state: StateInWord | None = None
     devices_free: Count | None = None
     supply: OfferSupplyAnswer | None = None
     memory_mib: Count | None = None
@@ -284,13 +287,14 @@ def search_offers(
             limit=limit + 1,
         )
         known = supply_of(view.connection, rows, call.now_us)
+        heard = fleet.read_last_heard(view.connection, [row.node_id for row in rows])
         return call.page(
             view,
             place,
             rows,
             limit,
             lambda row: [row.price_units, row.position],
-            lambda row: _offer(row, known[row.offer_id]),
+            lambda row: _offer(row, known[row.offer_id], heard[row.node_id], call.now_us),
         )
 
 
@@ -367,8 +371,9 @@ def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
         found = fleet.read_offer(view.connection, offer_id)
         if found is None:
             raise Refused(MarketReason.OFFER_UNKNOWN, offer_id=offer_id)
-        known = supply_of(view.connection, [found], call.now_us)
-        return call.answer(view, _offer(found, known[offer_id]))
+        known = supply_of(view.connection, [found], call.now_us)[offer_id]
+        heard = fleet.read_last_heard(view.connection, [found.node_id])
+        return call.answer(view, _offer(found, known, heard[found.node_id], call.now_us))
 
 
 @resource.post(
@@ -401,8 +406,9 @@ def _own_offer(call: Call, offer_id: str) -> None:
         raise unknown from None
 
 
-def _offer(row: fleet.Offer, known: OfferSupplyAnswer) -> OfferAnswer:
+def _offer(row: fleet.Offer, known: OfferSupplyAnswer, heard_us: int, now_us: int) -> OfferAnswer:
     told: Any = row
+    state = node_state_of(row, heard_us, now_us)
     return OfferAnswer(
         offer_id=row.offer_id,
         provider_id=row.provider_id,
@@ -416,7 +422,8 @@ def _offer(row: fleet.Offer, known: OfferSupplyAnswer) -> OfferAnswer:
         withdrawn_at=moment_or_none(row.withdrawn_at_us),
         models=row.models,
         gpu_classes=told.gpu_classes,
-        devices_free=row.free,
+        node_state=state,
+        devices_free=row.free if state == "active" else 0,
         supply=known,
         memory_mib=row.memory_mib,
         published_at=moment(row.at_us),

@@ -305,8 +305,7 @@ def list_offers(
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
     found = remote.list(lambda c, page: c.search_offers(model=model, price_max=price_max, **page))
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
-    names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
-    remote.tell(found, columns(rows, names))
+    remote.tell(found, columns(rows, _OFFERS))
 
 
 @offer.command("show", epilog="Example: tallystick offer show offer_1f0c...")
@@ -404,8 +403,10 @@ def search(
         )
     )
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
-    names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
-    remote.tell(found, columns(rows, names))
+    remote.tell(found, columns(rows, _OFFERS))
+
+
+_OFFERS = ("offer_id", "price", "settlement", "devices_free", "node_state", "models", "node_id")
 
 
 # --- what a job would get ---------------------------------------------------------------------

@@ -31,7 +31,7 @@ from psycopg import sql
 from cli import run as cli_run
 from cli.countersigning import used_gpu_us
 from cli.remote import Remote
-from cli.running import live, parcels
+from cli.running import live, parcels, waiting
 from cli.running.folder import scan
 from cli.running.priced import share_of
 from cli.terminal import InputUnusable
@@ -393,6 +393,30 @@ def _until(holds: Any, what: str) -> None:
     while not holds():
         assert time.monotonic() < ends, what
         time.sleep(0.1)
+
+
+def test_a_renter_whose_program_does_not_begin_is_told_why(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_run, "LOST_SECONDS", 0)
+    monkeypatch.setattr(waiting, "LOOK_SECONDS", 0.2)
+    noted: list[str] = []
+    monkeypatch.setattr(waiting, "note", noted.append)
+
+    def end() -> None:
+        with Client(pool.server.url, pool.owner_key) as owner:
+            _until(lambda: noted, "it says what it waits for")
+            owner.revoke_executor_key(pool.node_id, {})
+            _until(lambda: len(noted) > 1, "and what it waits for now")
+            owner.close_lease(owner.list_leases()["data"][0]["lease_id"], {})
+
+    ender = threading.Thread(target=end)
+    ender.start()
+    assert pool.run("--no-sign", "--", "true").code == 1
+    ender.join()
+    assert noted[0].startswith(f"waiting: the executor of {pool.node_id} has not taken up the work")
+    assert noted[1].startswith(f"waiting: {pool.node_id} has no executor, the program that starts")
+    assert len(noted) == 2, "once each"
 
 
 def test_a_node_that_never_answers_is_not_waited_for_once_the_lease_is_closed(

@@ -15,6 +15,7 @@ from cli import run as cli_run
 from cli.running import live, options, parcels
 from cli.running.folder import scan
 from cli.running.parcels import Parcel
+from cli.running.waiting import waits_for
 from cli.terminal import AnswerIsNo, InputUnusable
 
 MIB = 1_048_576
@@ -210,3 +211,16 @@ def test_variables_come_from_files_and_options_and_no_value_is_repeated(tmp_path
     ]
     with pytest.raises(InputUnusable):
         options.mounts(["volume_1f:data"])
+
+
+def test_what_a_lease_waits_for_is_said_in_words() -> None:
+    node = {"node_id": "node_1", "node_state": "active", "has_executor": True}
+    assert waits_for({"acknowledged_at": "2026-11-29T10:00:00Z"}, node).startswith(
+        "node_1 has taken up the work"
+    )
+    silent = {**node, "node_state": "offline", "heard_at": "2026-11-29T10:00:00Z"}
+    told = waits_for({}, {**silent, "has_executor": False})
+    assert told.startswith("node_1 is offline, last heard at 2026-11-29T")
+    assert " and node_1 has no executor, the program that starts the work of leases. " in told
+    assert "Ctrl-C releases the lease" in told
+    assert waits_for({}, {}).startswith("the executor of the node has not taken up the work")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
+from domain.fleet.condition import OFFLINE_AFTER_US
 from domain.market.matching import recompute
 from domain.market.unmatched import WINDOW_US
 from ledger.log import codec
@@ -276,3 +278,27 @@ def test_a_refusal_for_want_of_room_tells_when_the_next_gpu_is_free(scene: Scene
     assert scene.renter.made("/v1/quotes", pair)["free_by"] == ends[0]["term_end_at"]
     scene.renter.made(f"{path}/{second['lease_id']}/close")
     assert scene.renter.made("/v1/quotes", asked)["offered"]["node_id"] == first["node_id"]
+
+
+def test_what_a_silent_node_has_is_offered_and_not_free(scene: Scene) -> None:
+    """A list of offers counted what `node list` calls offline as free."""
+    mine = scene.provider.node_id
+
+    def offer() -> dict[str, Any]:
+        (found,) = scene.renter.read(f"/v1/offers?node_id={mine}")["data"]
+        assert (
+            scene.renter.read(f"/v1/offers/{found['offer_id']}")["node_state"]
+            == (found["node_state"])
+        )
+        assert scene.owner.read(f"/v1/nodes/{mine}")["state"] == found["node_state"], "one word"
+        return dict(found)
+
+    before = offer()
+    assert (before["node_state"], before["devices_free"] > 0) == ("active", True)
+    clock: Any = scene.clock
+    clock.advance(OFFLINE_AFTER_US)
+    silent = offer()
+    assert (silent["node_state"], silent["devices_free"]) == ("offline", 0)
+    ran = tallystick_at(scene.http, scene.renter.key, "offer", "list")
+    (line,) = [line for line in ran.out.splitlines() if mine in line]
+    assert re.search(r"  0 +offline  ", line), line
