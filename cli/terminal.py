@@ -207,11 +207,14 @@ def _in_people(name: str, value: Any) -> Any:
         return value
     if "gpu_us" in name:
         return gpu_hours(value)
-    if "_ppm" in name:
-        whole, rest = divmod(abs(int(value)), 1_000_000)
-        sign = "-" if int(value) < 0 else ""
-        return f"{sign}{whole}.{rest:06d}".rstrip("0").rstrip(".")
-    return value
+    return part(value) if "_ppm" in name else value
+
+
+def part(ppm: int | str) -> str:
+    """Parts per million as a part of one, without zeros at its end; no float."""
+    whole, rest = divmod(abs(int(ppm)), 1_000_000)
+    sign = "-" if int(ppm) < 0 else ""
+    return f"{sign}{whole}.{rest:06d}".rstrip("0").rstrip(".")
 
 
 def _fact(value: Any) -> str:

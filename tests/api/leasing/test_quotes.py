@@ -302,3 +302,16 @@ def test_what_a_silent_node_has_is_offered_and_not_free(scene: Scene) -> None:
     ran = tallystick_at(scene.http, scene.renter.key, "offer", "list")
     (line,) = [line for line in ran.out.splitlines() if mine in line]
     assert re.search(r"  0 +offline  ", line), line
+
+
+def test_a_quote_tells_prices_and_parts_as_people_write_them(scene: Scene) -> None:
+    """They were told in millionths of a credit."""
+    ran = tallystick_at(scene.http, scene.renter.key, "quote", "--max-price", "1.5")
+    lines = [line.split("  ") for line in ran.out.splitlines()]
+    rows = {line[0]: [cell.strip() for cell in line[1:] if cell] for line in lines if line[0]}
+    assert rows["max_price_per_gpu_hour"][:2] == ["1.500000 CREDIT", "2.000000 CREDIT"]
+    assert rows["price"][:2] == ["1.500000 CREDIT", "2.000000 CREDIT"]
+    assert rows["renter"][:2] == ["0.5", "0"]
+    scene.renter.post("/v1/leases", {"job": scene.job(max_price_per_gpu_hour=POOR)})
+    unmatched = tallystick_at(scene.http, scene.renter.key, "offer", "unmatched")
+    assert "max_price_per_gpu_hour 1.500000 CREDIT -> 2.000000 CREDIT" in unmatched.out
