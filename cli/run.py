@@ -100,9 +100,8 @@ def run(
 
     This folder travels to the node and is the program's folder there, but for what a
     .tallystickignore leaves out; --get brings files back. Billed by the second, from when the
-    program runs until it ends. Ctrl-C stops it and releases the lease. With --json what the
-    program prints goes to standard error. The exit code is the program's; 1 if it is 0 and
-    something that --get names did not come back.
+    program runs until it ends. Ctrl-C stops it and releases the lease. With --json what it prints
+    goes to standard error. Exit code: the program's; 1 if it is 0 and not all of --get came back.
     """
     if part is not None and memory is not None:
         raise InputUnusable("-p and --mem both say how much of a GPU: give one of them")

@@ -47,7 +47,8 @@ def waits_for(work: Mapping[str, Any], node: Mapping[str, Any]) -> str:
         heard = local_time(str(node.get("heard_at")))
         reasons.append(f"{name} is {node['node_state']}, last heard at {heard}")
     if node.get("has_executor") is False:
-        reasons.append(f"{name} has no executor, the program that starts the work of leases")
+        it = "it" if reasons else name
+        reasons.append(f"{it} has no executor, the program that starts the work of leases")
     if not reasons:
         reasons.append(f"the executor of {name} has not taken up the work")
     return (

@@ -221,6 +221,6 @@ def test_what_a_lease_waits_for_is_said_in_words() -> None:
     silent = {**node, "node_state": "offline", "heard_at": "2026-11-29T10:00:00Z"}
     told = waits_for({}, {**silent, "has_executor": False})
     assert told.startswith("node_1 is offline, last heard at 2026-11-29T")
-    assert " and node_1 has no executor, the program that starts the work of leases. " in told
+    assert " and it has no executor, the program that starts the work of leases. " in told
     assert "Ctrl-C releases the lease" in told
     assert waits_for({}, {}).startswith("the executor of the node has not taken up the work")

@@ -60,7 +60,7 @@ def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(
 
 
 def _check_what_is_shown_is_printed(printed: str) -> None:
-    """Every line of "What it printed", but for ids, amounts and moments, is one that was printed."""
+    """Every line of "What it printed" was printed, but for ids, amounts and moments."""
     (_, shown) = PAGE.read_text(encoding="utf-8").split("What it printed,")
     shown = shown.split("A program that reads a file", maxsplit=1)[0]
     lines = [line[4:] for line in shown.splitlines() if line.startswith("    ")]
