@@ -201,7 +201,7 @@ def _listed(remote: Remote, lease_id: str) -> tuple[tuple[File, ...], list[dict[
             return None
         time.sleep(LOOK_SECONDS)
     try:
-        return rules.read_files(told["files"]), list(told["left_out"])
+        return rules.read_files(told["files"]), list(told.get("left_out", ()))
     except rules.WorkspaceInvalid as invalid:
         raise AnswerIsNo(f"the node sent a list of files that cannot be used: {invalid}") from None
 
