@@ -70,6 +70,8 @@ _LOCK_ID = 0x7A11_7572
 _BUILDING_ID = 0x7A11_7573
 """Shared by all that build beside; where it can be had alone, none lives that does."""
 DECODED = "proj_decoded_"
+POSITION = "position"
+"""The table of each view that says how far it has read, by log and lane."""
 OWNER = "tallystick_projections"
 _READERS = ("tallystick_app", "tallystick_audit")
 
@@ -408,32 +410,39 @@ def differing_rows(
     connection: Connection, projection: Projection, schemas: tuple[str, str]
 ) -> tuple[str, ...]:
     """The tables of the second schema that have other rows than those of the first, both at one
-    position, in a transaction.
+    position, in a transaction. `position` is one of them if one says that it read what no log has.
     """
     for schema in schemas:
         connection.execute(own(schema, "SELECT 1 FROM own.position FOR UPDATE"))
-    _level(connection, projection, schemas)
+    is_level = _level(connection, projection, schemas)
     seed = secrets.randbits(63)
     old, new = (digest(connection, schema, seed) for schema in schemas)
     differing = tuple(table for table in new if old.get(table) != new[table])
+    if not is_level:
+        differing += (POSITION,)
     if differing:
         logger.error("%s differs after its rebuild: %s", projection.name, differing)
     return differing
 
 
-def _level(connection: Connection, projection: Projection, schemas: Sequence[str]) -> None:
-    """Step whichever is behind until both have read the same: nobody else can move them."""
+def _level(connection: Connection, projection: Projection, schemas: Sequence[str]) -> bool:
+    """Step whichever is behind until both have read the same: nobody else can move them. False if
+    no step is left and they have not.
+    """
     while True:
         levels: list[dict[str, int]] = [
             dict(connection.execute(own(schema, "SELECT source, position FROM own.position")))
             for schema in schemas
         ]
         if levels[0] == levels[1]:
-            return
+            return True
+        read = 0
         for schema in schemas:
-            runner.step(connection, projection, facts_max=REBUILD_FACTS_MAX, schema=schema)
+            read += runner.step(connection, projection, facts_max=REBUILD_FACTS_MAX, schema=schema)
             if projection.reports is not None:
-                runner.step_lanes(connection, projection, schema=schema)
+                read += runner.step_lanes(connection, projection, schema=schema)
+        if not read:
+            return False
 
 
 def _rename(connection: Connection, old: str, new: str) -> None:

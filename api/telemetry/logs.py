@@ -11,9 +11,7 @@ import re
 import sys
 from typing import Any
 
-import structlog
-from structlog.stdlib import ProcessorFormatter
-from structlog.typing import EventDict, Processor
+from api.telemetry.structlog_alone import EventDict, Processor, ProcessorFormatter, structlog
 
 _SECRET_FIELD = re.compile(r"authorization|cookie|password|secret|signature|token|api_key")
 _SECRET_TEXT = re.compile(

@@ -33,11 +33,12 @@ NOT_AT_THE_START = (
     "opentelemetry.sdk",
     "pyarrow",
     "reportlab",
+    "rich",
     "stripe",
     "web3",
     "webauthn",
 )
-"""For the chain, exports, invoices, passkeys, cards, traces, messages and the console."""
+"""For the chain, exports, invoices, passkeys, cards, traces, messages, the console and help."""
 
 WITH_FORMS = {f"api.door.{name}" for name in ("amounts", "models", "operation", "second_person")}
 """The modules with forms that a server knows before its first request."""

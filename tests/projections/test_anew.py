@@ -64,6 +64,22 @@ def test_rows_that_do_not_follow_from_the_log_are_named_and_left(
     ]
 
 
+@pytest.mark.parametrize("source", ["market", "usage/3"])
+def test_a_view_that_says_it_read_more_than_there_is_differs_by_its_position(
+    told: tuple[str, psycopg.Connection[Any]], source: str
+) -> None:
+    """No step can bring the log to it, so none is waited for."""
+    database, connection = told
+    change = "UPDATE proj_usage.position SET position = position + %s WHERE source = %s"
+    rules = [each for each in PROJECTIONS if each.name in ("usage", "earnings")]
+    connection.execute(change, (5, source))
+    try:
+        found = {one.name: one.differing for one in anew.compare(database, rules)}
+    finally:
+        connection.execute(change, (-5, source))
+    assert found == {"usage": ("position",), "earnings": ()}
+
+
 def test_a_log_with_a_gap_is_no_log_to_build_from(
     told: tuple[str, psycopg.Connection[Any]],
 ) -> None:

@@ -48,6 +48,25 @@ def test_a_view_is_brought_up_to_what_was_just_written(database: str, tmp_path: 
             assert read_account(connection, "acct_operator") is not None
 
 
+def test_a_start_asks_all_on_one_connection(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL begins a process for each. The pools make theirs meanwhile."""
+    with Service.open(_settings(tmp_path, database)) as first:
+        _bootstrap(first)
+    asked: list[int] = []
+    plain = psycopg.Connection.execute
+
+    def execute(self: Any, *query: Any, **options: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            asked.append(self.info.backend_pid)
+        return plain(self, *query, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    with Service.open(_settings(tmp_path, database)):
+        assert len(set(asked)) == 1
+
+
 def test_a_connection_that_does_not_get_its_role_is_closed(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
