@@ -123,7 +123,7 @@ def run(
     body: LeaseRequest = {"job": job, **remoted(session, split, route)}
     if funds is not None:
         body["funds"] = credits_of(funds)
-    priced.ask_for(remote, body, part, memory, is_capped=max_price is not None)
+    priced.ask_for(remote, body, part, memory, max_price, waits=wait_for_gpu)
     note(priced.told(body))
     key = None if no_sign else key_file or _default_key()
     out = sys.stderr if as_json else sys.stdout
@@ -410,7 +410,8 @@ class Session:
         if told.get("exit_code") is not None:
             return int(told["exit_code"])
         lease = self._read()
-        note(f"the program's end is not known; the lease was closed with {lease.get('close_code')}")
+        why = live.closed_with(lease.get("close_code"))
+        note(f"the program's end is not known; the lease was closed with {why}")
         return EXIT_NO
 
     def _check_in(self) -> None:
@@ -523,7 +524,9 @@ def _is_busy(document: Any) -> bool:
 
 
 def _lacks_room(quoted: Mapping[str, Any]) -> bool:
-    """The same of a quote."""
+    """The same of a quote: where a price is set, others than those that cost more."""
+    if (quoted.get("nearest") or {}).get("missing") == "room":
+        return quoted.get("offered") is None
     left = [one["dimension"] for one in quoted["dimensions"] if one["nodes_left"] == 0]
     return quoted.get("offered") is None and left[:1] == ["free"]
 

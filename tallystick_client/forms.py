@@ -3091,7 +3091,8 @@ class JobQuoteAnswer(TypedDict):
     """What a request would get now; nothing is recorded and nothing is held. `impossible`
     names the demand that no registered node could ever meet. `free_by`: all matching GPUs
     are leased, and the next is free by then, unless its lease is extended. `nearest`: where
-    nothing is offered, the cheapest node that lacks only room or money.
+    nothing is offered, the cheapest node that lacks only room or money; beside an offer one
+    that lacks only room and costs less.
     """
 
     rule: str
@@ -3331,7 +3332,7 @@ class LeaseAcceptorAnswer(TypedDict):
     its work counts as silent, whatever its executor reports. `node_state`: what the node is
     now, in one word; `heard_at`: when it last told its inventory or sent a report.
     `has_executor`: its owner has given an executor a key; without one nothing starts the
-    work by itself.
+    work by itself. These three are told until the lease is closed.
     """
 
     account_id: str
@@ -5197,9 +5198,9 @@ class NodeWeightAnswer(TypedDict):
 
 
 class OfferAnswer(TypedDict):
-    """`node_state`: what the node is now, in one word. `devices_free` counts its priced
-    devices without a holder; none is free of a node that is not active. `memory_mib` is
-    that of the smallest of its devices.
+    """`devices_free` counts its priced devices without a holder, as the matcher does: none
+    is free of a node that is not active, or has not told its inventory for too long.
+    `memory_mib` is that of the smallest of its devices.
     """
 
     offer_id: str
@@ -5214,20 +5215,6 @@ class OfferAnswer(TypedDict):
     withdrawn_at: NotRequired[str]
     models: NotRequired[list[str]]
     gpu_classes: NotRequired[list[str]]
-    node_state: NotRequired[
-        Literal[
-            "joining",
-            "confirmed",
-            "provisioning",
-            "maintenance",
-            "active",
-            "offline",
-            "stopped",
-            "errored",
-            "failed",
-            "archived",
-        ]
-    ]
     devices_free: NotRequired[int]
     supply: NotRequired[OfferSupplyAnswer]
     memory_mib: NotRequired[int]

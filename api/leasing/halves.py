@@ -97,7 +97,8 @@ class LeaseAcceptorAnswer(LeaseHalfHealthAnswer):
     """`reported_at`: when the node's last signed report was stored. If the node is silent, its work
     counts as silent, whatever its executor reports. `node_state`: what the node is now, in one
     word; `heard_at`: when it last told its inventory or sent a report. `has_executor`: its owner
-    has given an executor a key; without one nothing starts the work by itself.
+    has given an executor a key; without one nothing starts the work by itself. These three are
+    told until the lease is closed.
     """
 
     node_id: NodeId | None = None
@@ -215,12 +216,12 @@ def _acceptor(call: Call, connection: Any, lease: Lease, half: Half | None) -> L
         elif found["health"] in ("unknown", "silent"):
             found["health"] = "well"  # nobody watches the work, and the node signs that it is there
     host: dict[str, Any] = {} if node is None or node.specs is None else node.specs["host"]
-    if node is not None:
+    if node is not None and lease.closed is None:
         heard_us = fleet.read_last_heard(connection, [node_id])[node_id]
         found["node_state"] = node_state_of(node, heard_us, call.now_us)
         found["heard_at"] = moment(heard_us)
-    executor = call.service.ledger.market.state_of(executor_stream(node_id))
-    found["has_executor"] = executor.key_sha256 is not None
+        executor = call.service.ledger.market.state_of(executor_stream(node_id))
+        found["has_executor"] = executor.key_sha256 is not None
     found |= {name: host.get(name) for name in ("arch", "os", "kernel", "substrate")}
     return LeaseAcceptorAnswer(
         account_id=provider.account_id,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import zlib
 from functools import partial
 from typing import Annotated, Any
 
@@ -283,10 +284,7 @@ def add_lease_results(
     require_size(call.service.settings, sum(one.size for one in files))
     workspace = _workspace(call, lease, lease_id)
     assert lease.requested is not None
-    listed = json.dumps([one.model_dump() for one in body.files], separators=(",", ":"))
-    document = json.dumps(body.model_dump(), separators=(",", ":")).encode()
-    if len(listed.encode()) > DOCUMENT_BYTES_MAX:
-        raise Refused(JobsReason.WORKSPACE_INVALID, rule="a shorter list of files")
+    document = _kept(body)
     with call.read() as view:
         _require_asked(workspaces.document_of(view.connection, *workspace), files)
         try:
@@ -364,9 +362,31 @@ def read_lease_results(lease_id: LeaseInPath, call: Caller) -> Response:
         return call.answer(view, told)
 
 
+def _kept(body: LeaseResultsRequest) -> bytes:
+    """As it is kept: the list of files alone where nothing is left out. Files may take all the room
+    that there is: what is left out beside so long a list is kept compressed with it.
+
+    Raises Refused: WORKSPACE_INVALID.
+    """
+    told = body.model_dump()
+    files = _json(told["files"])
+    document = _json(told) if body.left_out else files
+    if len(files) <= DOCUMENT_BYTES_MAX < len(document):
+        document = zlib.compress(document)
+    if max(len(files), len(document)) > DOCUMENT_BYTES_MAX:
+        raise Refused(JobsReason.WORKSPACE_INVALID, rule="a shorter list of files")
+    return document
+
+
+def _json(told: Any) -> bytes:
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
 def _listed(document: bytes | None) -> LeaseResultsRequest:
-    """What the node told. A list that was kept by a version before this one is of files alone."""
-    told: Any = {"files": []} if document is None else json.loads(document)
+    """What the node told, of what `_kept` made."""
+    if document is not None and document[:1] not in (b"[", b"{"):
+        document = zlib.decompress(document)
+    told: Any = [] if document is None else json.loads(document)
     return LeaseResultsRequest.model_validate({"files": told} if isinstance(told, list) else told)
 
 

@@ -158,7 +158,8 @@ class JobQuoteAnswer(AnswerModel):
     """What a request would get now; nothing is recorded and nothing is held. `impossible` names
     the demand that no registered node could ever meet. `free_by`: all matching GPUs are leased, and
     the next is free by then, unless its lease is extended. `nearest`: where nothing is offered, the
-    cheapest node that lacks only room or money.
+    cheapest node that lacks only room or money; beside an offer one that lacks only room and costs
+    less.
     """
 
     rule: str

@@ -277,19 +277,24 @@ class Nearest:
 
 
 def nearest_of(service: Service, found: Found) -> Nearest | None:
-    """Where no node meets a need, the cheapest that would with more money or, for a renter who can
-    pay for it, once others let go of it; None: something else is missing too.
+    """The cheapest node that would do for a renter who can pay for it, once others let go of it;
+    where a node meets the need, only if it costs less than that; where no node does, or the
+    cheapest that would with more money. None: something else is missing too.
     """
     if found.unpaid_node is not None:
         return Nearest(found.unpaid_node, "money")
-    if found.shortage is None or not found.shortage.is_room:
+    if found.match is None and (found.shortage is None or not found.shortage.is_room):
         return None
     with service.connection() as connection:
         fees = fleet_feed.fees(connection, found.need.at_us)
         lacking = service.fleet.ask(
             connection, lambda columns, _: best_lacking_room(columns, found.need, fees)
         )
-    return None if lacking is None else Nearest(lacking, MISSING_ROOM)
+    if lacking is None:
+        return None
+    chosen = _node_of(found.nodes, found.match)
+    is_nearer = chosen is None or lacking.price < chosen.price
+    return Nearest(lacking, MISSING_ROOM) if is_nearer else None
 
 
 def looked_at(need: Need, node: OfferedNode) -> Looked:

@@ -45,10 +45,10 @@ from api.fleet.constraints import (
     OfferPromisesForm,
     promises_told,
 )
-from api.fleet.node_state import StateInWord, node_state_of
 from api.fleet.providers import own_provider
 from api.market.offer_supply import OfferSupplyAnswer, supply_of
 from domain.cloud.reasons import CloudReason
+from domain.duration import SECOND_US
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import NOTHING, QUANTITY_MAX, Constraints
@@ -108,9 +108,9 @@ class OfferRequest(RequestModel):
 
 
 class OfferAnswer(AnswerModel):
-    """`node_state`: what the node is now, in one word. `devices_free` counts its priced devices
-    without a holder; none is free of a node that is not active. `memory_mib` is that of the
-    smallest of its devices.
+    """`devices_free` counts its priced devices without a holder, as the matcher does: none is free
+    of a node that is not active, or has not told its inventory for too long. `memory_mib` is that
+    of the smallest of its devices.
     """
 
     offer_id: OfferId
@@ -125,7 +125,6 @@ class OfferAnswer(AnswerModel):
     withdrawn_at: Told_at | None = None
     models: list[str] | None = None
     gpu_classes: list[GpuClass] | None = None
-    node_state: StateInWord | None = None
     devices_free: Count | None = None
     supply: OfferSupplyAnswer | None = None
     memory_mib: Count | None = None
@@ -287,14 +286,13 @@ def search_offers(
             limit=limit + 1,
         )
         known = supply_of(view.connection, rows, call.now_us)
-        heard = fleet.read_last_heard(view.connection, [row.node_id for row in rows])
         return call.page(
             view,
             place,
             rows,
             limit,
             lambda row: [row.price_units, row.position],
-            lambda row: _offer(row, known[row.offer_id], heard[row.node_id], call.now_us),
+            lambda row: _offer(call, row, known[row.offer_id]),
         )
 
 
@@ -371,9 +369,8 @@ def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
         found = fleet.read_offer(view.connection, offer_id)
         if found is None:
             raise Refused(MarketReason.OFFER_UNKNOWN, offer_id=offer_id)
-        known = supply_of(view.connection, [found], call.now_us)[offer_id]
-        heard = fleet.read_last_heard(view.connection, [found.node_id])
-        return call.answer(view, _offer(found, known, heard[found.node_id], call.now_us))
+        known = supply_of(view.connection, [found], call.now_us)
+        return call.answer(view, _offer(call, found, known[offer_id]))
 
 
 @resource.post(
@@ -406,9 +403,18 @@ def _own_offer(call: Call, offer_id: str) -> None:
         raise unknown from None
 
 
-def _offer(row: fleet.Offer, known: OfferSupplyAnswer, heard_us: int, now_us: int) -> OfferAnswer:
+def _is_matched(call: Call, row: fleet.Offer) -> bool:
+    """Whether the matcher gives leases to the node of an offer, as long as it has room: demands
+    `node` and `spec_age` of `domain/market/dimensions.py`.
+    """
+    ttl_us = call.service.settings.spec_ttl_s * SECOND_US
+    age_us = None if row.specs_at_us is None else call.now_us - row.specs_at_us
+    is_fresh = not ttl_us or (age_us is not None and age_us <= ttl_us)
+    return row.phase == "active" and not row.quarantined and is_fresh
+
+
+def _offer(call: Call, row: fleet.Offer, known: OfferSupplyAnswer) -> OfferAnswer:
     told: Any = row
-    state = node_state_of(row, heard_us, now_us)
     return OfferAnswer(
         offer_id=row.offer_id,
         provider_id=row.provider_id,
@@ -422,8 +428,7 @@ def _offer(row: fleet.Offer, known: OfferSupplyAnswer, heard_us: int, now_us: in
         withdrawn_at=moment_or_none(row.withdrawn_at_us),
         models=row.models,
         gpu_classes=told.gpu_classes,
-        node_state=state,
-        devices_free=row.free if state == "active" else 0,
+        devices_free=row.free if _is_matched(call, row) else 0,
         supply=known,
         memory_mib=row.memory_mib,
         published_at=moment(row.at_us),

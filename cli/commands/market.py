@@ -409,7 +409,7 @@ def search(
     remote.tell(found, columns(rows, _OFFERS))
 
 
-_OFFERS = ("offer_id", "price", "settlement", "devices_free", "node_state", "models", "node_id")
+_OFFERS = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
 
 
 # --- what a job would get ---------------------------------------------------------------------

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 commands = top_level()
 
 URL = "TALLYSTICK_URL"
-"""The server that this shell's commands ask; where it is set, a server of this machine is optional.
+"""The server that this shell's commands ask. Where it is set, a server of this machine is optional,
+unless the keys of one are here.
 """
 OK, WARN, FAILED, ABSENT = "ok", "warn", "failed", "absent"
 CLOCK_US_MAX = 1_000_000
@@ -98,14 +99,22 @@ def examine(settings: Settings, wait_s: int = 0) -> Iterator[Check]:
     yield from _chain(settings)
     yield _processors(settings)
     yield server
-    if URL in os.environ:
-        yield _named(os.environ[URL])
+    if url := os.environ.get(URL):
+        yield _named(url)
 
 
 def _no_database(settings: Settings) -> Check:
-    """Where a server elsewhere is named, this machine need not have one."""
+    """Where a server elsewhere is named, this machine need not have one; where the keys of a server
+    are, its database is lost.
+    """
+    from api.process.secret_files import folder_of
+
     said = f"there is none in {settings.data_dir}"
-    if URL in os.environ:
+    folder = folder_of(settings.data_dir)
+    if folder.exists():
+        todo = "see docs/howto/restore.md; or set TALLYSTICK_DATABASE_URL"
+        return Check("database", FAILED, f"{said}, and the keys of one are in {folder}", todo)
+    if os.environ.get(URL):
         return Check("database", ABSENT, f"{said}: the server that {URL} names has its own")
     todo = "make it: `tallystick migrate`; or set TALLYSTICK_DATABASE_URL"
     return Check("database", FAILED, said, todo)
@@ -357,7 +366,7 @@ def _server(settings: Settings, wait_s: int) -> Check:
         said = f"none answered on {url} in {wait_s} s"
         return Check("server", FAILED, said, "look at its log, and at TALLYSTICK_PORT")
     if answer is None:
-        todo = None if URL in os.environ else "start `tallystick serve`"
+        todo = None if os.environ.get(URL) else "start `tallystick serve`"
         return Check("server", ABSENT, f"none answers on {url}", todo)
     if answer.status_code != 200:
         return Check("server", FAILED, f"{url} answers {answer.status_code}", "look at its log")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from cli.remote import Remote
 from cli.terminal import amount, counted, local_time, note, printable, tell
+from domain.lease.close_codes import CLOSE_REASONS
 
 if TYPE_CHECKING:
     from cli.running.parcels import Came
@@ -84,6 +85,12 @@ def status_of(lease: Mapping[str, Any], elapsed_us: int, use_ppm: int | None = N
     if use_ppm is not None:
         parts.append(f"GPU {use_ppm // 10_000} % busy")
     return " · ".join([*parts, str(lease["lease_id"])])
+
+
+def closed_with(code: int | None) -> str:
+    """`101, the renter ended it before it ran`: also where this version does not know the code."""
+    reason = None if code is None else CLOSE_REASONS.get(code)
+    return str(code) if reason is None else f"{code}, {reason.meaning}"
 
 
 def gpu_us(lease: Mapping[str, Any], elapsed_us: int) -> int:

@@ -139,7 +139,8 @@ def _sealing_key(told: Mapping[str, Any]) -> bytes:
 @dataclass(frozen=True, slots=True)
 class Came:
     """What came back: how many files of it are new or changed here. `lost`: what was asked back and
-    did not come, and why. `left_out`: links, pipes and devices, which never come.
+    did not come, and why. `left_out`: links, pipes and devices, which never come, and folders
+    without a file.
     """
 
     changed: int = 0
@@ -166,8 +167,9 @@ def fetch(remote: Remote, lease_id: str, root: Path, asked: tuple[str, ...], siz
         changed = sum(_take(handle, one, bodies) for one in files)
     finally:
         os.close(handle)
-    lost, left_out = ([one for one in told if one["is_lost"] is so] for so in (True, False))
-    return Came(changed, (*_lines(lost), *_unsaid(asked, files, lost)), _lines(left_out))
+    lost = [one for one in told if one.get("is_lost", True)]
+    left_out = [one for one in told if not one.get("is_lost", True)]
+    return Came(changed, (*_lines(lost), *_unsaid(asked, files, told)), _lines(left_out))
 
 
 def _lines(told: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -175,10 +177,10 @@ def _lines(told: list[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def _unsaid(
-    asked: tuple[str, ...], files: tuple[File, ...], lost: list[dict[str, Any]]
+    asked: tuple[str, ...], files: tuple[File, ...], told: list[dict[str, Any]]
 ) -> list[str]:
     """Paths that were asked back, of which nothing came and the node says nothing."""
-    said = {one["path"] for one in lost}
+    said = {one["path"] for one in told}
     came = [one.path for one in files]
     return [
         f"{path}: nothing of it came"

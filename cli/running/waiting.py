@@ -40,12 +40,15 @@ class Waits:
 def waits_for(work: Mapping[str, Any], node: Mapping[str, Any]) -> str:
     """What a lease waits for, in words: its work as far as the node has told, and the node."""
     name = node.get("node_id", "the node")
-    if work.get("acknowledged_at") is not None:
-        return f"{name} has taken up the work, and brings what it needs: files, an image"
+    is_taken_up = work.get("acknowledged_at") is not None
     reasons = []
     if node.get("node_state") not in (None, "active"):
         heard = local_time(str(node.get("heard_at")))
         reasons.append(f"{name} is {node['node_state']}, last heard at {heard}")
+    if is_taken_up and not reasons:
+        return f"{name} has taken up the work, and brings what it needs: files, an image"
+    if is_taken_up:
+        return f"{reasons[0]}: it had taken up the work. Ctrl-C releases the lease"
     if node.get("has_executor") is False:
         it = "it" if reasons else name
         reasons.append(f"{it} has no executor, the program that starts the work of leases")

@@ -439,8 +439,9 @@ class Offer:
     gpu_classes: list[str]
     free: int
     memory_mib: int | None
-    phase: str  # of the node, as whether it is in quarantine
+    phase: str  # of the node, as the two after it
     quarantined: bool
+    specs_at_us: int | None
     at_us: int
     position: int
 
@@ -450,7 +451,7 @@ _NODE = """
 """
 _OFFER = """
     SELECT o.*, p.account_id, n.region_id, n.phase, n.quarantined,
-        k.models, k.gpu_classes, k.free, k.memory_mib
+        n.specs_at_us, k.models, k.gpu_classes, k.free, k.memory_mib
     FROM proj_fleet.offer o JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.node n ON n.node_id = o.node_id
     CROSS JOIN LATERAL (

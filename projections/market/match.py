@@ -161,9 +161,10 @@ def lacking_room(
 
 
 def best_lacking_room(columns: Columns, need: Need, fees: Mapping[str, int]) -> OfferedNode | None:
-    """Of these the one that costs this renter least; None: there is none."""
+    """Of those that lack room the one that costs this renter least; None: there is none."""
     question = _Question(columns, need, fees)
     rows = question.refused_only_by((ROOM,))
+    rows = rows[~question.mask(BY_NAME[ROOM])[rows]]
     if not len(rows):
         return None
     return question.nodes([int(rows[np.argmin(question.price[rows])])])[0]

@@ -434,7 +434,7 @@ def test_a_node_that_never_answers_is_not_waited_for_once_the_lease_is_closed(
     ran = pool.run("--no-sign", "--", "true")
     closer.join()
     assert ran.code == 1
-    assert "closed with 10002" in ran.err
+    assert "closed with 10002, the provider gave no reason" in ran.err
 
 
 def test_on_the_leased_machine_itself_the_program_runs_right_here(

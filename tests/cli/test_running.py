@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli import run as cli_run
-from cli.running import live, options, parcels
+from cli.running import live, options, parcels, priced
 from cli.running.folder import scan
 from cli.running.parcels import Parcel
 from cli.running.waiting import waits_for
@@ -123,6 +123,20 @@ def test_what_did_not_come_is_told_with_its_reason_and_links_are_not_missed(
     assert lost.startswith("out: the node did not send it; `tallystick lease log lease_1`")
 
 
+def test_an_empty_folder_is_not_missed_and_an_older_servers_list_is_read(tmp_path: Path) -> None:
+    empty = {"path": "out", "detail": "no file comes back of this folder", "is_lost": False}
+    node: Any = Node(left_out=[empty])
+    came = parcels.fetch(node, "lease_1", tmp_path, ("out",), MIB)
+    assert (came.lost, came.left_out) == ((), ("out: no file comes back of this folder",))
+    old: Any = Node(("out/a", b"new"))
+    told = old.read_lease_results("lease_1")
+    del told["left_out"]
+    old.read_lease_results = lambda _lease_id: told
+    assert parcels.fetch(old, "lease_1", tmp_path, ("out",), MIB) == parcels.Came(changed=1)
+    unsure: Any = Node(left_out=[{"path": "out", "detail": "x"}])
+    assert parcels.fetch(unsure, "lease_1", tmp_path, ("out",), MIB).lost == ("out: x",)
+
+
 def test_a_folder_travels_but_for_what_is_ignored_and_what_leads_out(tmp_path: Path) -> None:
     secret = (".env", ".env.local", "keep/.env", ".ssh/id", ".netrc", ".kube/config", "sub/.npmrc")
     for path in ("a.py", ".git/config", "x.log", "data/x.log", *secret):
@@ -223,4 +237,103 @@ def test_what_a_lease_waits_for_is_said_in_words() -> None:
     assert told.startswith("node_1 is offline, last heard at 2026-11-29T")
     assert " and it has no executor, the program that starts the work of leases. " in told
     assert "Ctrl-C releases the lease" in told
+    taken = waits_for({"acknowledged_at": "2026-11-29T10:00:00Z"}, silent)
+    assert taken.startswith("node_1 is offline, last heard at 2026-11-29T"), "it brings nothing now"
     assert waits_for({}, {}).startswith("the executor of the node has not taken up the work")
+    assert live.closed_with(101) == "101, the renter ended it before it ran"
+    assert (live.closed_with(99_999), live.closed_with(None)) == ("99999", "None")
+
+
+# --- at which price --------------------------------------------------------------------------
+
+
+class Market:
+    """Answers as a server would with these nodes of one GPU: MiB, credits an hour, and which part
+    of it is free.
+    """
+
+    def __init__(self, *nodes: tuple[int, int, int]) -> None:
+        self.nodes = nodes
+
+    def ask(self, call: Any) -> Any:
+        return call(self)
+
+    def list(self, call: Any, limit: int) -> Any:
+        return call(self, {"limit": limit})
+
+    def search_offers(self, memory_mib: int = 0, **_: Any) -> Any:
+        nodes = sorted(self.nodes, key=lambda node: node[1])
+        return {"data": [self._told(*node) for node in nodes if node[0] >= memory_mib]}
+
+    def quote_job(self, asked: Any) -> Any:
+        job = asked["job"]
+        share, wanted = job["share_ppm"], job.get("constraints", {}).get("memory_mib", 0)
+        meeting = [one for one in self.nodes if one[0] * share // 1_000_000 >= wanted]
+        meeting.sort(key=lambda node: node[1])
+        free = [one for one in meeting if one[2] >= share][:1]
+        held = [one for one in meeting if one[2] < share and (not free or one[1] < free[0][1])][:1]
+        told: dict[str, Any] = {}
+        for one in free:
+            told["offered"] = self._told(*one)
+        for one in held:
+            told["nearest"] = {**self._told(*one), "missing": "room"}
+        return told
+
+    @staticmethod
+    def _told(memory: int, price: int, _free: int) -> Any:
+        units = {"asset": "CREDIT", "units": str(price * 1_000_000)}
+        return {"memory_mib": memory, "price_per_gpu_hour": units}
+
+
+def asked_for(
+    market: Any,
+    *,
+    part: str | None = None,
+    memory: int | None = None,
+    max_price: str | None = None,
+    waits: bool = False,
+) -> tuple[int, int]:
+    """Share and highest price of a request, in millionths and in credits."""
+    job: Any = {"gpu_count": 1, "models": []}
+    job["max_price_per_gpu_hour"] = priced.any_price(max_price)
+    body: Any = {"job": job}
+    priced.ask_for(market, body, part, memory, max_price, waits=waits)
+    return job["share_ppm"], int(job["max_price_per_gpu_hour"]["units"]) // 1_000_000
+
+
+def test_so_much_memory_is_asked_for_where_it_costs_least_an_hour() -> None:
+    """A whole free GPU was quoted first, and its memory taken for the share: of a dear one."""
+    half_leased = Market((40_000, 2, 500_000), (160_000, 9, 1_000_000))
+    assert asked_for(half_leased, memory=10_000) == (250_000, 2)
+    large_is_cheaper = Market((40_000, 2, 1_000_000), (160_000, 6, 1_000_000))
+    assert asked_for(large_is_cheaper, memory=10_000) == (62_500, 6)
+    assert asked_for(large_is_cheaper, memory=10_000, max_price="7") == (62_500, 7)
+    full = Market((40_000, 2, 0), (160_000, 9, 100_000))
+    assert asked_for(full, memory=10_000, waits=True) == (250_000, 2), "the cheapest that is busy"
+    with pytest.raises(InputUnusable, match="these GPUs have 40000"):
+        asked_for(Market((40_000, 2, 0)), memory=40_001)
+
+
+def test_what_is_free_and_dear_is_told_beside_what_is_busy_and_cheap(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without --max-price a free GPU was taken at any price, with --wait-for-gpu too."""
+    market = Market((40_000, 2, 0), (40_000, 200, 1_000_000))
+    assert asked_for(market) == (1_000_000, 200)
+    told = capsys.readouterr().err
+    assert "what is free now costs 200.000000 CREDIT an hour" in told
+    assert "the cheapest is busy, at 2.000000 CREDIT; --wait-for-gpu waits for it" in told
+    assert asked_for(market, waits=True) == (1_000_000, 2)
+    assert "waiting for the cheapest: 2.000000 CREDIT an hour" in capsys.readouterr().err
+    assert asked_for(market, part="0.5", waits=True) == (500_000, 2)
+    assert asked_for(market, max_price="300", waits=True) == (1_000_000, 300), "as its renter says"
+    assert asked_for(Market((40_000, 2, 0)), waits=False) == (1_000_000, 2)
+
+
+def test_a_cheaper_one_that_is_busy_is_waited_for_while_a_dear_one_is_free() -> None:
+    """The price leaves nothing then, not the room: each look was one more try for a lease."""
+    dimensions = [{"dimension": "free", "nodes_left": 1}, {"dimension": "price", "nodes_left": 0}]
+    quoted = {"dimensions": dimensions, "nearest": {"missing": "room"}}
+    assert cli_run._lacks_room(quoted)
+    assert not cli_run._lacks_room({**quoted, "offered": {}})
+    assert not cli_run._lacks_room({**quoted, "nearest": {"missing": "money"}})

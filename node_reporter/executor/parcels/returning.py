@@ -39,13 +39,19 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Refused(Exception):
-    """The server does not take the results; asking again would be answered alike."""
+    """The server does not take the results; asking again would be answered alike. `is_of_form`: for
+    a field of the request.
+    """
+
+    def __init__(self, why: str, *, is_of_form: bool = False) -> None:
+        super().__init__(why)
+        self.is_of_form = is_of_form
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """What does not come back, and why. Not `is_lost`: a link, a pipe or a device, which is no file
-    of the work.
+    of the work, and a folder in which there is none.
     """
 
     path: str
@@ -112,7 +118,7 @@ class Returning:
         self.refused = why
         nothing = [LeftOut(path, f"does not come back: {why}") for path in self.paths]
         with suppress(Refused, Unreachable):
-            sink.list_results(self.lease_id, [], told(nothing))
+            sink.list_results(self.lease_id, [], told(nothing, self.paths))
 
     @property
     def wrongs(self) -> list[str]:
@@ -124,7 +130,7 @@ class Returning:
         root = os.open(self.folder, _FOLDER)
         try:
             files, places = self._found(root)
-            left_out = told(self.left_out)
+            left_out = told(self.left_out, self.paths)
             asked = lambda: sink.list_results(self.lease_id, files, left_out)  # noqa: E731
             missing = set(self._patiently(asked))
             for batch in batches(_piece(root, *places[key]) for key in missing if key in places):
@@ -133,37 +139,40 @@ class Returning:
             os.close(root)
 
     def _found(self, root: int) -> tuple[list[dict[str, Any]], dict[str, tuple[str, int]]]:
-        """The files, and for each piece one place where it can be read."""
+        """The files, and for each piece one place where it can be read. None is read before it is
+        known that all of them come back.
+        """
         files: list[dict[str, Any]] = []
         places: dict[str, tuple[str, int]] = {}
+        for name, status in self._allowed(root):
+            hashes = [
+                sha256(body).hexdigest() for body in _bodies(root, name, range(status.st_size))
+            ]
+            for number, key in enumerate(hashes):
+                places.setdefault(key, (name, number * PIECE_BYTES))
+            is_program = bool(status.st_mode & stat.S_IXUSR)
+            files.append(
+                {"path": name, "is_program": is_program, "size": status.st_size, "sha256": hashes}
+            )
+        return files, places
+
+    def _allowed(self, root: int) -> list[tuple[str, os.stat_result]]:
+        """Every file that comes back. Raises Refused: they are too many or too large."""
+        found: list[tuple[str, os.stat_result]] = []
         left = self.bytes_max
         for path in self.paths:
-            is_any = False
+            before = len(found)
             for name, status in self._below(root, path):
-                is_any = True
-                if len(files) >= FILES_MAX:
+                if len(found) >= FILES_MAX:
                     raise Refused(f"more than {FILES_MAX} files")
                 # By their length: a file of holes takes no room on a disk, and hours to read.
                 left -= status.st_size
                 if left < 0:
                     raise Refused(f"more than {self.bytes_max} bytes")
-                hashes = [
-                    sha256(body).hexdigest() for body in _bodies(root, name, range(status.st_size))
-                ]
-                for number, key in enumerate(hashes):
-                    places.setdefault(key, (name, number * PIECE_BYTES))
-                is_program = bool(status.st_mode & stat.S_IXUSR)
-                files.append(
-                    {
-                        "path": name,
-                        "is_program": is_program,
-                        "size": status.st_size,
-                        "sha256": hashes,
-                    }
-                )
-            if not is_any:
-                self.left_out.append(LeftOut(path, "there is no such file"))
-        return files, places
+                found.append((name, status))
+            if len(found) == before and all(one.path != path for one in self.left_out):
+                self.left_out.append(_nothing_of(root, path))
+        return found
 
     def _below(self, root: int, asked: str) -> Iterator[tuple[str, os.stat_result]]:
         """Every regular file of the job under a path, without following a link. One folder is open
@@ -185,9 +194,11 @@ class Returning:
                 continue
             if stat.S_ISDIR(status.st_mode):
                 left += [f"{path}/{name}" for name in sorted(inside, reverse=True)]
-            elif not stat.S_ISREG(status.st_mode) or status.st_uid != self.owner:
-                no_file = LeftOut(path, "left out, it is no file of the work", is_lost=False)
-                self.left_out.append(no_file)
+            elif not stat.S_ISREG(status.st_mode):
+                why = "left out, it is no file but a link, a pipe or a device"
+                self.left_out.append(LeftOut(path, why, is_lost=path == asked))
+            elif status.st_uid != self.owner:
+                self.left_out.append(LeftOut(path, "left out, it is not the work's own"))
             else:
                 yield path, status
 
@@ -201,9 +212,22 @@ class Returning:
                 time.sleep(PAUSE_SECONDS)
 
 
-def told(left_out: list[LeftOut]) -> list[dict[str, Any]]:
-    """As the server takes it: what is lost first, and of more than it takes their number."""
-    found = sorted(left_out, key=lambda one: not one.is_lost)
+def _nothing_of(root: int, path: str) -> LeftOut:
+    """Why no file of a path that was asked back comes."""
+    try:
+        is_folder = stat.S_ISDIR(_status(root, path).st_mode)
+    except OSError:
+        is_folder = False
+    if is_folder:
+        return LeftOut(path, "no file comes back of this folder", is_lost=False)
+    return LeftOut(path, "there is no such file")
+
+
+def told(left_out: list[LeftOut], asked: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """As the server takes it: what is lost first, then what was asked back by its name, and of more
+    than it takes their number.
+    """
+    found = sorted(left_out, key=lambda one: (not one.is_lost, one.path not in asked))
     if len(found) > LEFT_OUT_MAX:
         rest = found[LEFT_OUT_MAX - 1 :]
         is_lost = any(one.is_lost for one in rest)

@@ -77,6 +77,9 @@ def test_a_renter_is_told_why_a_lease_waits_for_its_node(scene: Scene) -> None:
     node = scene.owner.read(f"/v1/nodes/{scene.provider.node_id}")
     assert (theirs["node_state"], theirs["heard_at"]) == (node["state"], node["heard_at"])
     assert theirs["node_state"] == "offline"
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    over = _health(scene, lease)["acceptor"]
+    assert not {"node_state", "heard_at", "has_executor"} & set(over), "it is no business of theirs"
 
 
 def test_a_node_tells_how_its_work_is_and_nobody_else_does(scene: Scene) -> None:

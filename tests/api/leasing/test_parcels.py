@@ -19,6 +19,7 @@ from domain.fleet.keys import sealing
 from domain.jobs import workspace as rules
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import Reference
+from domain.jobs.workspace import DOCUMENT_BYTES_MAX
 from ledger.beside import lease_parcels, workspaces
 from tests.api.leasing.test_work import executor_of
 from tests.api.pools.test_pools import ask, pool
@@ -212,6 +213,32 @@ def test_a_list_of_results_that_the_version_before_kept_is_read(scene: Scene) ->
         connection.execute("UPDATE lease_result SET document = %s", (kept_then,))
     found = scene.renter.read(f"/v1/leases/{lease['lease_id']}/results")
     assert (found["files"], found["left_out"]) == (form(model=b"weights"), [])
+
+
+def test_a_list_of_results_may_be_as_long_as_before_and_what_is_left_out_beside(
+    scene: Scene,
+) -> None:
+    """The longest list was an error of the server with its wrapping, and all results were lost."""
+    digest = sent(scene.renter, a=b"one")
+    executor = executor_of(scene, scene.provider)
+    one = {"path": "", "is_program": False, "size": 0, "sha256": []}
+    gone = {"path": "é" * 1_024, "detail": "é" * 300, "is_lost": True}
+    for left_out in ([], [gone] * 20):
+        files = [{**one, "path": f"model/{'m' * 100}{number:04}"} for number in range(4_320)]
+        room = DOCUMENT_BYTES_MAX - len(json.dumps(files, separators=(",", ":")))
+        length = room - len(json.dumps({**one, "path": "model/"}, separators=(",", ":"))) - 1
+        assert 0 < length < 250, f"the last path fills it up: {length}"
+        files.append({**one, "path": "model/" + "z" * length})
+        lease = scene.lease(job=job_with(scene, digest))
+        at = path_of(scene, lease)
+        begin(scene, executor, lease, digest)
+        longer = [*files, {**one, "path": "model/one"}]
+        refused = executor.post(f"{at}/results", {"files": longer, "left_out": left_out})
+        assert refused.json()["code"] == "workspace_invalid"
+        listed = executor.post(f"{at}/results", {"files": files, "left_out": left_out})
+        assert listed.status_code == 201, listed.text
+        found = scene.renter.read(f"/v1/leases/{lease['lease_id']}/results")
+        assert (found["files"], found["left_out"]) == (files, left_out)
 
 
 def test_a_renter_deletes_results_early_and_alone_and_their_room_is_free(scene: Scene) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from copy import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from domain.fleet.condition import OFFLINE_AFTER_US
@@ -12,6 +12,7 @@ from domain.market.matching import recompute
 from domain.market.unmatched import WINDOW_US
 from ledger.log import codec
 from tests.scenes.server import Scene
+from tests.scenes.serving import Market
 from tests.scenes.shell import tallystick_at
 
 POOR = {"asset": "CREDIT", "units": "1500000"}
@@ -280,28 +281,59 @@ def test_a_refusal_for_want_of_room_tells_when_the_next_gpu_is_free(scene: Scene
     assert scene.renter.made("/v1/quotes", asked)["offered"]["node_id"] == first["node_id"]
 
 
-def test_what_a_silent_node_has_is_offered_and_not_free(scene: Scene) -> None:
-    """A list of offers counted what `node list` calls offline as free."""
-    mine = scene.provider.node_id
+def test_free_in_a_list_of_offers_is_what_the_matcher_gives(
+    founded_market: Market, tmp_path: Path
+) -> None:
+    """A node that is silent for five minutes was listed as not free, and leased all the same."""
+    with founded_market.copied(tmp_path, spec_ttl_s=900) as scene:
+        mine, clock = scene.provider.node_id, scene.clock
+        asked: Any = {"job": scene.job()}
 
-    def offer() -> dict[str, Any]:
-        (found,) = scene.renter.read(f"/v1/offers?node_id={mine}")["data"]
-        assert (
-            scene.renter.read(f"/v1/offers/{found['offer_id']}")["node_state"]
-            == (found["node_state"])
-        )
-        assert scene.owner.read(f"/v1/nodes/{mine}")["state"] == found["node_state"], "one word"
-        return dict(found)
+        def is_free() -> bool:
+            (found,) = scene.anybody.read(f"/v1/offers?node_id={mine}")["data"]
+            alone = scene.anybody.read(f"/v1/offers/{found['offer_id']}")
+            assert alone["devices_free"] == found["devices_free"]
+            quoted = scene.renter.made("/v1/quotes", asked).get("offered", {}).get("node_id")
+            free = int(found["devices_free"]) > 0
+            assert free == (quoted == mine), "what is free is what a quote finds"
+            return free
 
-    before = offer()
-    assert (before["node_state"], before["devices_free"] > 0) == ("active", True)
-    clock: Any = scene.clock
-    clock.advance(OFFLINE_AFTER_US)
-    silent = offer()
-    assert (silent["node_state"], silent["devices_free"]) == ("offline", 0)
+        assert is_free()
+        advanced: Any = clock
+        advanced.advance(OFFLINE_AFTER_US)
+        assert scene.owner.read(f"/v1/nodes/{mine}")["state"] == "offline"
+        assert is_free()
+        advanced.advance(900_000_001 - OFFLINE_AFTER_US)
+        assert not is_free()
+
+
+def test_strangers_are_not_told_what_befell_the_node_of_an_offer(scene: Scene) -> None:
+    """Only whether it is there to lease: its devices are free or not."""
+    path = f"/v1/nodes/{scene.provider.node_id}"
+    scene.owner.made(f"{path}/drain", {"keep_leases": True})
+    assert scene.owner.read(path)["state"] == "maintenance", "its owner reads the word there"
+    (found,) = scene.anybody.read(f"/v1/offers?node_id={scene.provider.node_id}")["data"]
+    assert found["devices_free"] == 0
+    assert "maintenance" not in str(found)
+    assert "node_state" not in found
     ran = tallystick_at(scene.http, scene.renter.key, "offer", "list")
-    (line,) = [line for line in ran.out.splitlines() if mine in line]
-    assert re.search(r"  0 +offline  ", line), line
+    assert "maintenance" not in ran.out
+
+
+def test_a_quote_with_a_node_names_a_cheaper_one_that_only_lacks_room(scene: Scene) -> None:
+    asked = {"job": scene.job()}
+    while True:
+        told = scene.renter.made("/v1/quotes", asked)
+        if told["offered"]["node_id"] == scene.other.node_id:
+            break
+        assert "nearest" not in told, "what is offered is the cheapest"
+        scene.lease()
+    assert told["nearest"]["node_id"] == scene.provider.node_id
+    assert told["nearest"]["missing"] == "room"
+    price = told["nearest"]["price_per_gpu_hour"]
+    assert int(price["units"]) < int(told["offered"]["price_per_gpu_hour"]["units"])
+    capped = scene.renter.made("/v1/quotes", {"job": scene.job(max_price_per_gpu_hour=price)})
+    assert ("offered" in capped, capped["nearest"]["missing"]) == (False, "room")
 
 
 def test_a_quote_tells_prices_and_parts_as_people_write_them(scene: Scene) -> None:
