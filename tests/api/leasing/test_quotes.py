@@ -334,6 +334,8 @@ def test_a_quote_with_a_node_names_a_cheaper_one_that_only_lacks_room(scene: Sce
     assert int(price["units"]) < int(told["offered"]["price_per_gpu_hour"]["units"])
     capped = scene.renter.made("/v1/quotes", {"job": scene.job(max_price_per_gpu_hour=price)})
     assert ("offered" in capped, capped["nearest"]["missing"]) == (False, "room")
+    refused = scene.renter.post("/v1/leases", {"job": scene.job(max_price_per_gpu_hour=price)})
+    assert refused.json()["facts"]["missing"] == "room", "which `run --wait-for-gpu` waits for"
 
 
 def test_a_quote_tells_prices_and_parts_as_people_write_them(scene: Scene) -> None:
