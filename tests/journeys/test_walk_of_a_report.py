@@ -46,6 +46,7 @@ PASSED_ALIKE = {
     ),
     "every fact: loaded, decided by its rule, recorded, and its bookings checked": (
         "domain/rules.py",
+        "domain/frozen.py",
         "ledger/log/handle.py",
         "ledger/log/market.py",
         "ledger/log/codec.py",
