@@ -348,6 +348,12 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "ledger.tree.checkpoint.NoteInvalid": (2, ""),
     "ledger.bundle.export.NothingSigned": (1, "let `tallystick jobs` run, then try again"),
     "ledger.bundle.export.ExportRefused": (1, "the log was changed from outside; keep it as it is"),
+    "ledger.bundle.load.LoadRefused": (1, ""),
+    "ledger.bundle.load.LoadDiffers": (
+        1,
+        "what was loaded so far is no whole copy, and no server answers from it; ask for the export"
+        " again, or load it into another data folder",
+    ),
     "ledger.bundle.iceberg.ExportUnfit": (1, "nothing was registered"),
     "ledger.bundle.iceberg.CatalogueFailed": (
         1,

@@ -141,7 +141,7 @@ class _Replay:
 
     def run(self) -> Iterator[Problem]:
         """Every fact in order. After a fact that cannot be read nothing can be said."""
-        for position, _, _, name, body, _, head in self._rows():
+        for position, _, _, name, body, _, head, *_ in self._rows():
             try:
                 fact = decode(name, body)
             except NotStorable as error:

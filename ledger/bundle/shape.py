@@ -29,7 +29,10 @@ from ledger.tree.cut import LaneRecord
 from ledger.tree.log_keys import Rotation
 from ledger.tree.proof import PIN_NAME
 
-FORMAT = 1
+FORMAT = 2
+"""In format 1 the facts had no time at which they were recorded."""
+FORMATS = (1, FORMAT)
+"""Those that are read."""
 MANIFEST_FILE = "manifest.json"
 CHECKPOINT_FILE = "checkpoint"
 KEYS_FILE = "keys.json"

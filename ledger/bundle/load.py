@@ -1,0 +1,421 @@
+"""Takes the logs of a verified export into a database of one's own, through their own appends.
+
+    rows of the database   == rows of the export: position, chain, time and flags of each
+    heads, trees           == the signed checkpoint, and the last pin under it
+    books                  == entries of the facts, booked by the append
+
+PostgreSQL chains and books each fact anew, and takes no report that does not follow the one before
+it: what comes out different ends the load at its position. What is there already is compared and
+passed by, so a load that was killed goes on, and a later export of the same log adds what is new.
+A database that holds anything else is refused before anything is written.
+
+What an export says is data: bytes of parameters, never SQL, and no name in it is a path. Not here:
+whether the rows are signed (`ledger/bundle/verify.py`), views, and files beside the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import psycopg
+from eventsourcing.persistence import StoredEvent
+
+from domain.metering.report import LANES, genesis
+from domain.nesting import read_json
+from ledger import advisory
+from ledger.beside import key_set, loaded_log
+from ledger.books.entry import Entry
+from ledger.books.postings import entries_for
+from ledger.bundle import parquet
+from ledger.bundle.lane_walk import said
+from ledger.bundle.shape import (
+    CHECKPOINT_FILE,
+    KEYS_FILE,
+    MANIFEST_FILE,
+    LogFile,
+    MarketNotes,
+    PinFact,
+    log_file,
+)
+from ledger.bundle.verify import Step, not_told
+from ledger.log import codec, lane_store, market, pgbin, report_form, usage
+from ledger.log.append import Append
+from ledger.log.chain import split_body
+from ledger.log.durable import DurableConnection
+from ledger.log.rebooked import names_booked
+from ledger.log.recorder import APP_ROLE, record_again
+from ledger.tree import cut, trees
+from ledger.tree.checkpoint import Checkpoint, parse_checkpoint, split_note
+
+Connection = psycopg.Connection[Any]
+TOGETHER = 1_000
+"""Rows of one transaction. A kill loses at most so many, and they are loaded again."""
+KEEPER = "tallystick_projections"
+_OWNER = "tallystick_owner"
+_LOADING = 0x7A11_7576
+_FACTS = """
+    SELECT notification_id, chain, recorded_us FROM public.market_events
+    WHERE notification_id BETWEEN %s AND %s ORDER BY notification_id
+"""
+_REPORTS = """
+    SELECT position, chain, flags, recorded_us FROM public.usage_event
+    WHERE lane = %s AND position BETWEEN %s AND %s ORDER BY position
+"""
+_HOLDS = """
+    SELECT (SELECT pos > 0 FROM public.market_events_head)
+        OR EXISTS (SELECT FROM public.usage_head WHERE pos > 0)
+        OR EXISTS (SELECT FROM public.usage_elsewhere) OR EXISTS (SELECT FROM public.command)
+"""
+_FORGED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What a fact that no door has let in may raise where it is read."""
+
+
+class LoadRefused(Exception):
+    """This export and this database do not go together; the message says why."""
+
+
+class LoadDiffers(Exception):
+    """What the database made of a row is not what the export says: `log`, `position`, `what`.
+
+    What was loaded before is kept; it is no whole copy, and no server answers from it.
+    """
+
+    def __init__(self, log: str, position: int, what: str) -> None:
+        super().__init__(f"{log} position {position}: {what}")
+        self.log = log
+        self.position = position
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Both logs as they stand in the database now, and how much of them was there before."""
+
+    checkpoint: Checkpoint
+    log_key: str
+    facts: int
+    reports: int
+    facts_before: int
+    reports_before: int
+    epochs: dict[int, tuple[str, str | None]] = field(default_factory=dict)
+    """SHA-256 of the epoch file, and of the file by client, as each seal says."""
+    roots: dict[int, str] = field(default_factory=dict)
+    """Root of the payouts of each epoch that has one."""
+
+
+def load_logs(conninfo: str, directory: Path, step: Step = not_told) -> Loaded:
+    """Append what a verified export has and this database has not. Ends with a database that is no
+    whole copy yet: `end_load` says that it is, once the views are there.
+
+    `step` counts facts and reports. Raises LoadRefused, LoadDiffers, LanesMisplaced.
+    """
+    export = _Export.read(directory)
+    with _opened(conninfo) as (keeper, writer):
+        facts, reports = market.head(keeper), _reports(keeper)
+        _require_room(keeper, export, facts)
+        loaded_log.begin(keeper, export.head.origin, export.log_key)
+        work = _Load(export, keeper, writer, step)
+        work.facts()
+        work.reports()
+        work.require_signed()
+        return Loaded(
+            export.head,
+            export.log_key,
+            *(market.head(keeper), _reports(keeper), facts, reports),
+            {one.epoch: (one.file_sha256, one.clients_sha256) for one in work.notes.sealed},
+            work.notes.roots,
+        )
+
+
+def end_load(conninfo: str, loaded: Loaded) -> None:
+    """Say that the copy is whole: a server may answer from it."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(f"SET ROLE {KEEPER}".encode())
+        loaded_log.end(connection, loaded.log_key, loaded.facts)
+
+
+@contextmanager
+def _opened(conninfo: str) -> Generator[tuple[Connection, Connection], None, None]:
+    """One connection that keeps what is beside the logs, and one that appends as a server does."""
+    with (
+        DurableConnection.connect(conninfo, autocommit=True) as keeper,
+        DurableConnection.connect(conninfo, autocommit=True) as writer,
+    ):
+        advisory.lock(keeper, _LOADING, "this copy, into which another process loads")
+        lane_store.require_market(keeper)
+        keeper.execute(f"SET ROLE {KEEPER}".encode())
+        pgbin.register(writer)
+        writer.execute(f"SET ROLE {APP_ROLE}".encode())
+        yield keeper, writer
+
+
+def _reports(connection: Connection) -> int:
+    return sum(head.position for head in usage.lane_heads(connection))
+
+
+def _require_room(connection: Connection, export: _Export, facts: int) -> None:
+    """Raises LoadRefused, with nothing written."""
+    there = loaded_log.read(connection)
+    if there is None:
+        is_used = key_set.read(connection) is not None
+        if is_used or connection.execute(_HOLDS).fetchone() != (False,):
+            raise LoadRefused(
+                "this database has a log of its own: an export is loaded into an empty one. Name"
+                " another data folder, or another TALLYSTICK_DATABASE_URL"
+            )
+    elif there.origin != export.head.origin:
+        raise LoadRefused(
+            f"this database is a copy of the log {there.origin}, and the export is of"
+            f" {export.head.origin}: name another data folder"
+        )
+    elif facts > export.head.size:
+        raise LoadRefused(
+            f"this copy has {facts} facts already, and the export {export.head.size}: load a later"
+            " export, or name another data folder"
+        )
+
+
+# --- what an export has ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Export:
+    directory: Path
+    head: Checkpoint
+    note: str
+    log_key: str
+    files: tuple[LogFile, ...]
+    sizes: tuple[int, ...]  # of the lanes
+
+    @classmethod
+    def read(cls, directory: Path) -> _Export:
+        """Of a folder that was verified. Raises LoadRefused."""
+        manifest = read_json((directory / MANIFEST_FILE).read_bytes())
+        if manifest["format"] == 1:
+            raise LoadRefused(
+                "an export of format 1 does not say when its facts were recorded, and views tell"
+                " that: ask for one that this version of tallystick wrote"
+            )
+        note = (directory / CHECKPOINT_FILE).read_text(encoding="utf-8")
+        named = (log_file(entry["path"]) for entry in manifest["files"])
+        cut_there = manifest["cut"]
+        return cls(
+            directory,
+            parse_checkpoint(split_note(note)[0]),
+            note,
+            str(read_json((directory / KEYS_FILE).read_bytes())["log"]),
+            tuple(sorted((one for one in named if one), key=lambda file: file.first)),
+            tuple(cut_there["sizes"]) if cut_there else (0,) * LANES,
+        )
+
+    def rows(self, lane: int | None) -> Iterator[parquet.Row]:
+        """Of a lane, or of the market log. Raises FileDamaged."""
+        schema = parquet.MARKET if lane is None else parquet.USAGE
+        for file in self.files:
+            if file.lane == lane:
+                yield from parquet.read_log(self.directory / file.path, schema)
+
+
+class _Fact(NamedTuple):
+    position: int
+    stream: bytes
+    version: int
+    name: str
+    body: bytes
+    leaf: bytes
+    chain: bytes
+    recorded_us: int
+
+
+class _Report(NamedTuple):
+    lane: int
+    position: int
+    node_id: str
+    node_seq: int
+    name: str
+    body: bytes
+    leaf: bytes
+    chain: bytes
+    flags: int
+    recorded_us: int
+
+
+# --- the load ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Load:
+    export: _Export
+    keeper: Connection
+    writer: Connection
+    step: Step
+    notes: MarketNotes = field(default_factory=MarketNotes)
+    _accounts: dict[str, int] = field(default_factory=dict)
+    _recorded_us: int = 0
+
+    def facts(self) -> None:
+        """The market log to its end. Raises LoadDiffers."""
+        there, booked = market.head(self.keeper), frozenset(names_booked())
+        for rows in _groups(self.export.rows(None), "market", _Fact):
+            for one in rows:
+                self.notes.take(one.position, one.name, one.body)
+            with self.writer.transaction():
+                new = [one for one in rows if one.position > there]
+                for recorded_us, together in groupby(new, itemgetter(7)):
+                    self._append(recorded_us, list(together), booked)
+                span = (rows[0].position, rows[-1].position)
+                _require_same(
+                    "market",
+                    [(one.position, one.chain, one.recorded_us) for one in rows],
+                    self.writer.execute(_FACTS, span, binary=True).fetchall(),
+                )
+            self._recorded_us = rows[-1].recorded_us
+            self.step("facts", rows[-1].position, self.export.head.size)
+
+    def _append(self, recorded_us: int, rows: list[_Fact], booked: frozenset[str]) -> None:
+        """Facts of one moment. Raises LoadDiffers at the first that is not to be had."""
+        first = rows[0].position
+        entries = [
+            (offset, entry) for offset, one in enumerate(rows, 1) for entry in _entries(one, booked)
+        ]
+        events = [
+            StoredEvent(UUID(bytes=one.stream), one.version, one.name, one.body) for one in rows
+        ]
+        append = Append(now_us=recorded_us, entries=entries)
+        with _refusals("market", first):
+            record_again(self.writer, events, append, self._accounts)
+
+    def reports(self) -> None:
+        """Every lane to the last pin. Raises LoadDiffers."""
+        heads = {head.lane: head.position for head in usage.lane_heads(self.keeper)}
+        done, due = 0, sum(self.export.sizes)
+        for lane in range(LANES):
+            for rows in _groups(self.export.rows(lane), f"usage/{lane}", _Report):
+                with self.writer.transaction():
+                    for together in _moments(one for one in rows if one.position > heads[lane]):
+                        self._send(together)
+                    span = (lane, rows[0].position, rows[-1].position)
+                    _require_same(
+                        f"usage/{lane}",
+                        [(one.position, one.chain, one.flags, one.recorded_us) for one in rows],
+                        self.writer.execute(_REPORTS, span, binary=True).fetchall(),
+                    )
+                done += len(rows)
+                self.step("reports", done, due)
+
+    def _send(self, rows: Sequence[_Report]) -> None:
+        """Reports that came together, so that each is stored at its position."""
+        with _refusals(f"usage/{rows[0].lane}", rows[0].position):
+            receipts = usage.append(
+                self.writer, [self._item(one) for one in rows], rows[0].recorded_us
+            )
+        for one, receipt in zip(rows, receipts, strict=True):
+            if receipt.status is not usage.Status.STORED:
+                what = f"the log takes it for: {receipt.status.name.lower().replace('_', ' ')}"
+                raise LoadDiffers(f"usage/{one.lane}", one.position, what)
+
+    def _item(self, one: _Report) -> usage.Item:
+        signed, key_id, signature = split_body(one.body)
+        told = report_form.read_if_valid(signed) or said(signed)
+        if told is None:
+            raise ValueError("its bytes name no report")
+        start = b""
+        if one.node_seq == 1:
+            start = genesis(one.node_id, self.notes.node_keys[one.node_id, key_id].public_key)
+        prev = bytes.fromhex(str(told[2]))
+        return usage.item(
+            one.node_id, one.node_seq, prev, signed, key_id, signature, start, one.flags
+        )
+
+    def require_signed(self) -> None:
+        """That both logs are now what was signed; the signed head is kept. Raises LoadDiffers."""
+        head, conn = self.export.head, self.keeper
+        trees.follow_all(conn)
+        reached = trees.head(conn)
+        if (reached.size, reached.root) != (head.size, head.root):
+            raise LoadDiffers(
+                "market", reached.size, "these facts have not the root that is signed"
+            )
+        lanes = cut.pin(conn).lanes
+        pinned = self.notes.pins[-1] if self.notes.pins else PinFact(0, (), b"")
+        for here, there in zip(lanes, pinned.lanes, strict=False):
+            if here != there:
+                what = f"these reports are not those of the pin {pinned.position}"
+                raise LoadDiffers(f"usage/{here.lane}", here.size, what)
+        trees.keep_note(conn, reached, self.export.note, self._recorded_us)
+        with suppress(psycopg.errors.InsufficientPrivilege):
+            conn.execute(f"SET ROLE {_OWNER}".encode())
+            conn.execute(b"ANALYZE market_events, posting, account, usage_event, usage_key")
+
+
+def _groups(rows: Iterable[parquet.Row], log: str, kind: type[Any]) -> Iterator[list[Any]]:
+    """Rows of one transaction, under the names of their columns. Raises LoadDiffers."""
+    position, rest = 0, iter(rows)
+    try:
+        while group := list(islice(rest, TOGETHER)):
+            named = [kind._make(row) for row in group]
+            position = named[-1].position
+            yield named
+    except parquet.FileDamaged as damage:
+        raise LoadDiffers(log, position + 1, str(damage)) from None
+
+
+def _entries(one: _Fact, booked: frozenset[str]) -> tuple[Entry, ...]:
+    """What the fact books; a fact that this version does not know is none to load."""
+    if one.name not in booked:
+        if one.name not in codec.NAMES:
+            raise LoadDiffers("market", one.position, f"this version knows no fact {one.name!r}")
+        return ()
+    try:
+        fact_type, fact = codec.reading(one.name, one.body)
+        return entries_for(fact, fact_type)
+    except _FORGED as error:
+        raise LoadDiffers("market", one.position, f"cannot be booked: {error}") from None
+
+
+def _moments(rows: Iterable[_Report]) -> Iterator[list[_Report]]:
+    """Runs of reports that one append takes at one time, in the order in which it sorts them."""
+    run: list[_Report] = []
+    for one in rows:
+        if run and (
+            one.recorded_us != run[0].recorded_us
+            or (one.node_id, one.node_seq) <= (run[-1].node_id, run[-1].node_seq)
+            or len(run) == usage.BATCH_REPORTS_MAX
+        ):
+            yield run
+            run = []
+        run.append(one)
+    if run:
+        yield run
+
+
+@contextmanager
+def _refusals(log: str, position: int) -> Generator[None, None, None]:
+    """What the log's own append does not take. Raises LoadDiffers with the first it was asked."""
+    try:
+        yield
+    except psycopg.OperationalError:
+        raise
+    except (psycopg.Error, *_FORGED) as error:
+        told = str(error).strip().split("\n", 1)[0]
+        raise LoadDiffers(log, position, f"the log does not take it: {told}") from None
+
+
+def _require_same(
+    log: str, wanted: Sequence[tuple[Any, ...]], found: Sequence[tuple[Any, ...]]
+) -> None:
+    """Raises LoadDiffers at the first position that differs."""
+    if found == wanted:
+        return
+    rows = {row[0]: row for row in found}
+    for row in wanted:
+        if rows.get(row[0]) != row:
+            what = "the database has another fact or another time here"
+            raise LoadDiffers(log, row[0], what.replace("fact", "report" if "/" in log else "fact"))
