@@ -180,6 +180,22 @@ def _require_room(connection: Connection, export: _Export, facts: int) -> None:
             f"this copy has {facts} facts already, and the export {export.head.size}: load a later"
             " export, or name another data folder"
         )
+    else:
+        _require_same_history(connection, export, facts)
+
+
+def _require_same_history(connection: Connection, export: _Export, facts: int) -> None:
+    """That each log of the export has the last row that is here. Raises LoadRefused."""
+    there = connection.execute(_FACTS, (facts, facts), binary=True).fetchone()
+    heads: list[tuple[int | None, int, bytes]] = [] if there is None else [(None, *there[:2])]
+    heads += [(head.lane, head.position, head.hash) for head in usage.lane_heads(connection)]
+    for lane, position, chain in heads:
+        if position and export.chain_at(lane, position) != chain:
+            log = "market" if lane is None else f"usage/{lane}"
+            raise LoadRefused(
+                f"this copy has another {log} position {position} than the export: they are not of"
+                " one history. Name another data folder, and ask which of the two was signed"
+            )
 
 
 # --- what an export has ------------------------------------------------------------------------
@@ -221,6 +237,16 @@ class _Export:
         for file in self.files:
             if file.lane == lane:
                 yield from parquet.read_log(self.directory / file.path, schema)
+
+    def chain_at(self, lane: int | None, position: int) -> bytes | None:
+        """Of a row of a lane or of the market log; None where there is no such row."""
+        schema, column = (parquet.MARKET, 6) if lane is None else (parquet.USAGE, 7)
+        for file in self.files:
+            if file.lane == lane and file.first <= position <= file.last:
+                rows = parquet.read_log(self.directory / file.path, schema)
+                row = next(islice(rows, position - file.first, None), None)
+                return None if row is None else bytes(row[column])
+        return None
 
 
 class _Fact(NamedTuple):

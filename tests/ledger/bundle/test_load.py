@@ -1,0 +1,232 @@
+"""Loading an export: what is there afterwards, what goes on, and what is refused."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from nacl.signing import SigningKey
+
+from domain.metering.report import lane_of
+from ledger.beside import loaded_log
+from ledger.bundle import load, parquet
+from ledger.bundle.export import export_bundle
+from ledger.bundle.load import LoadDiffers, LoadRefused, end_load, load_logs
+from ledger.bundle.verify import verify_bundle
+from ledger.log import market, usage
+from ledger.tree import cut, trees
+from ledger.tree.checkpoint import VerifierKey
+from tests.conftest import Databases, fresh
+from tests.ledger.bundle.test_verify import Rows, adjust_manifest, market_file, rewrite
+from tests.scenes.audit import LOG_SEED, ORIGIN, Scene, open_scene
+
+KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))
+
+
+def _written(scene: Scene, conninfo: str, folder: Path, name: str) -> Path:
+    scene.pin()
+    scene.sign(folder)
+    export_bundle(conninfo, folder / name, KEY, "0.1.0")
+    assert verify_bundle(folder / name).ok
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def exports(
+    postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[tuple[Path, Path, Path], None, None]:
+    """An export, a later one of the same log, and one of another log with the same name."""
+    folder = tmp_path_factory.mktemp("load")
+    with fresh(postgres, template) as conninfo, closing(open_scene(conninfo).conn) as conn:
+        scene = Scene(conn)
+        first, second = scene.join(1), scene.join(2)
+        scene.send(first.report(), second.report(), first.report())
+        scene.now_us += 1_000
+        scene.anything(7)
+        scene.send(first.broken(), second.report())
+        early = _written(scene, conninfo, folder, "early")
+        scene.now_us += 1_000
+        scene.send(first.report(), second.report())
+        scene.anything(3)
+        later = _written(scene, conninfo, folder, "later")
+    other = folder / "other"
+    other.mkdir()
+    with fresh(postgres, template) as conninfo, closing(open_scene(conninfo).conn) as conn:
+        scene = Scene(conn)
+        scene.join(3)
+        scene.anything(30)
+        yield early, later, _written(scene, conninfo, other, "bundle")
+
+
+def _standing(conninfo: str) -> Any:
+    """All that the log's own tables hold, but for what each database numbers for itself."""
+    with psycopg.connect(conninfo, autocommit=True) as conn:
+        tables = ("market_events", "usage_event", "usage_key", "usage_node", "posting")
+        return [
+            *(
+                conn.execute(f"SELECT * FROM {name} ORDER BY 1, 2, 3".encode()).fetchall()
+                for name in tables
+            ),
+            market.head(conn),
+            usage.lane_heads(conn),
+            [trees.head(conn, log) for log in range(65)],
+            cut.pin(conn),
+        ]
+
+
+def test_what_is_loaded_is_what_was_exported_and_a_later_export_adds_to_it(
+    postgres: Databases, template: str, database: str, exports: tuple[Path, Path, Path]
+) -> None:
+    early, later, _ = exports
+    first = load_logs(database, early)
+    assert (first.facts, first.facts_before, first.reports, first.reports_before) == (10, 0, 5, 0)
+    end_load(database, first)
+    second = load_logs(database, later)
+    assert (second.facts_before, second.reports_before, second.reports) == (10, 5, 7)
+    with psycopg.connect(database, autocommit=True) as conn:
+        told = loaded_log.read(conn)
+        assert told is not None
+        assert (told.origin, told.log_key, told.facts) == (ORIGIN, str(KEY), None), "not whole yet"
+        signed = trees.latest_checkpoint(conn)
+    assert signed == (second.facts, (later / "checkpoint").read_text())
+    with fresh(postgres, template) as at_once:
+        load_logs(at_once, later)
+        assert _standing(at_once) == _standing(database)
+
+
+@pytest.mark.parametrize("after", range(1, 8))
+def test_a_load_that_is_killed_goes_on_and_loses_and_doubles_nothing(
+    postgres: Databases,
+    template: str,
+    exports: tuple[Path, Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+) -> None:
+    """Ended within a transaction, before its rows are compared: what it wrote is not there."""
+    monkeypatch.setattr(load, "TOGETHER", 3)
+    compare, left = load._require_same, [after]
+
+    class Killed(BaseException):
+        pass
+
+    def dying(*told: Any) -> None:
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+        compare(*told)
+
+    with fresh(postgres, template) as conninfo, fresh(postgres, template) as at_once:
+        monkeypatch.setattr(load, "_require_same", dying)
+        with pytest.raises(Killed):
+            load_logs(conninfo, exports[1])
+        monkeypatch.setattr(load, "_require_same", compare)
+        found = load_logs(conninfo, exports[1])
+        assert found.facts_before + found.reports_before == 3 * (after - 1) or after > 5
+        load_logs(at_once, exports[1])
+        assert _standing(conninfo) == _standing(at_once)
+
+
+def test_another_log_and_an_earlier_export_are_refused_and_nothing_changes(
+    database: str, exports: tuple[Path, Path, Path]
+) -> None:
+    early, later, other = exports
+    end_load(database, load_logs(database, later))
+    before = _standing(database)
+    with pytest.raises(LoadRefused, match=r"has \d+ facts already, and the export 10"):
+        load_logs(database, early)
+    with pytest.raises(LoadRefused, match=r"another market position \d+ than the export"):
+        load_logs(database, other)
+    assert _standing(database) == before
+    with psycopg.connect(database, autocommit=True) as conn:
+        told = loaded_log.read(conn)
+    assert told is not None
+    assert told.facts == before[5], "it is as whole as it was"
+
+
+def test_a_database_with_a_log_of_its_own_takes_no_export(
+    database: str, exports: tuple[Path, Path, Path]
+) -> None:
+    with closing(open_scene(database).conn) as conn:
+        Scene(conn).join(1)
+        with pytest.raises(LoadRefused, match="has a log of its own"):
+            load_logs(database, exports[0])
+        assert loaded_log.read(conn) is None
+
+
+# --- what a carrier or an operator may do to it -----------------------------------------------
+
+
+def _without(rows: Rows) -> None:
+    del rows[4]
+
+
+def _later(rows: Rows) -> None:
+    rows[2][7] += 10**9
+
+
+def _unknown(rows: Rows) -> None:
+    rows[3][3] = "lease.ready'; DROP TABLE market_events; --"
+
+
+def _no_text(rows: Rows) -> None:
+    rows[3][3] = "lease.ready.v1\0"
+
+
+CHANGED: list[tuple[Callable[[Rows], None], str]] = [
+    (_without, "market position 6"),
+    (_later, "market position 4: the database has another fact or another time"),
+    (_unknown, "market position 4: this version knows no fact"),
+    (_no_text, "market position 4: this version knows no fact"),
+]
+
+
+@pytest.mark.parametrize(("change", "what"), CHANGED)
+def test_facts_that_are_not_what_they_say_end_the_load_at_their_position(
+    database: str,
+    exports: tuple[Path, Path, Path],
+    tmp_path: Path,
+    change: Callable[[Rows], None],
+    what: str,
+) -> None:
+    """As if it had been verified: the load believes no row that its own append does not bear out."""
+    bundle = tmp_path / "bundle"
+    shutil.copytree(exports[0], bundle)
+    rewrite(bundle, market_file(bundle), parquet.MARKET, change)
+    with pytest.raises(LoadDiffers, match=what):
+        load_logs(database, bundle)
+    with psycopg.connect(database, autocommit=True) as conn:
+        told = loaded_log.read(conn)
+    assert told is not None
+    assert told.facts is None, "no server answers from it"
+
+
+def test_reports_that_do_not_follow_end_the_load_at_their_position(
+    database: str, exports: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    bundle, node = tmp_path / "bundle", f"node_{1:032x}"
+    shutil.copytree(exports[0], bundle)
+    (file,) = (bundle / "log").glob(f"usage-{lane_of(node)}-*")
+    rewrite(bundle, file, parquet.USAGE, lambda rows: rows.__delitem__(1))
+    with pytest.raises(LoadDiffers, match=f"usage/{lane_of(node)} position 3: .*: gap"):
+        load_logs(database, bundle)
+
+
+def test_an_export_of_the_format_before_is_verified_and_not_loaded(
+    database: str, exports: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(exports[0], bundle)
+    file = market_file(bundle)
+    rows = [row[:7] for row in parquet.read_log(file, parquet.MARKET)]
+    parquet.write_log(bundle, "log/market", parquet.MARKET_1, rows)
+    adjust_manifest(bundle, file, format=1)
+    assert verify_bundle(bundle, key=str(KEY)).ok
+    with pytest.raises(LoadRefused, match="format 1 does not say when its facts were recorded"):
+        load_logs(database, bundle)
+    with psycopg.connect(database, autocommit=True) as conn:
+        assert loaded_log.read(conn) is None
