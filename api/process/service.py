@@ -258,7 +258,7 @@ class Service:
         if least > head:
             raise ProjectionBehind(f"the log is at {head} of {least}")
         if position is None:
-            position = least if self.settings.read_only else head
+            position = least if self.settings.read_only and asked else head
         wanted = position
         ends = time.monotonic() + seconds
         found = [

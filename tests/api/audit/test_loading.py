@@ -1,0 +1,190 @@
+"""An auditor's own copy of a market: loaded by the command, it answers as the operator's server."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from api.main import create_app
+from api.process.clock import SimulatedClock
+from api.process.service import NotReady, Service
+from api.settings import Settings
+from ledger.beside import loaded_log
+from tests.conftest import Databases, fresh
+from tests.in_process import InProcess
+from tests.scenes.server import Caller, Scene
+from tests.scenes.shell import Machine, Ran
+from tests.scenes.work import hours_of_work, pin_and_sign
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The operator's market, its export, and the machine of an auditor who loaded it."""
+
+    scene: Scene
+    bundle: Path
+    auditor: Machine
+    loaded: Ran
+    log_key: str
+
+
+@pytest.fixture(scope="module")
+def copied(
+    shared: Scene,
+    postgres: Databases,
+    template_without_views: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Generator[Copied, None, None]:
+    hours_of_work(shared)
+    pin_and_sign(shared)
+    folder = tmp_path_factory.mktemp("auditor")
+    settings = shared.service.settings
+    assert settings.database_url is not None
+    operator = Machine(settings.data_dir, settings.database_url)
+    assert operator.run("audit", "export", folder / "bundle").code == 0
+    key = shared.anybody.read("/v1/audit/log/key")["verifier_key"]
+    with fresh(postgres, template_without_views) as address:
+        auditor = Machine(folder / "copy", address)
+        loaded = auditor.run("audit", "load", folder / "bundle", "--key", key, "--json")
+        yield Copied(shared, folder / "bundle", auditor, loaded, key)
+
+
+def read(caller: Caller, path: str) -> dict[str, Any]:
+    """Without the cursor, which each server seals with a key of its own."""
+    told = caller.read(path)
+    return {name: value for name, value in told.items() if name != "next_cursor"}
+
+
+@contextmanager
+def answering(copied: Copied) -> Generator[InProcess, None, None]:
+    """A server that reads the copy, at the time of the operator's."""
+    settings = Settings(
+        data_dir=copied.auditor.folder, database_url=copied.auditor.database, read_only=True
+    )
+    clock = SimulatedClock(copied.scene.clock.now_us())
+    with Service.open(settings, clock=clock) as service:
+        app: Any = create_app(service)
+        with InProcess(app) as http:
+            yield http
+
+
+def test_the_copy_answers_bills_earnings_and_reputation_as_the_operator_does(
+    copied: Copied,
+) -> None:
+    scene = copied.scene
+    assert copied.loaded.code == 0, copied.loaded
+    told = copied.loaded.document
+    assert (told["loaded"], told["facts"], told["key_given"]) == (True, scene.head(), True)
+    renter, owner, node = scene.renter, scene.owner, scene.provider.node_id
+    asked = [
+        (renter, f"/v1/accounts/{renter.account_id}/statements"),
+        (renter, f"/v1/accounts/{renter.account_id}/statements/2026-11"),
+        (renter, "/v1/leases"),
+        (renter, f"/v1/accounts/{renter.account_id}/balances"),
+        (owner, "/v1/earnings"),
+        (owner, f"/v1/nodes/{node}/usage"),
+        (owner, f"/v1/nodes/{node}/reputation"),
+        (owner, f"/v1/providers/{scene.provider.provider_id}/reputation"),
+        (scene.operator, "/v1/audit/events"),
+        (scene.anybody, "/v1/solvency"),
+        (scene.anybody, "/v1/epochs"),
+        (scene.anybody, "/v1/audit/log/key"),
+    ]
+    with answering(copied) as http:
+        own = (copied.auditor.folder / "keys" / "auditor.key").read_text().strip()
+        auditor = Caller(http, own)
+        for caller, path in asked:
+            wanted = read(caller, path)
+            assert read(Caller(http, caller.key), path) == wanted, path
+            if caller is renter and "accounts" in path:
+                assert read(auditor, path) == wanted, path
+        lines = renter.read(asked[0][1], kind="usage")["lines"]
+        assert lines, "a bill without a line shows nothing"
+        position = lines[0]["position"]
+        for text in ("/v1/audit/log/checkpoint", f"/v1/audit/proofs/{position}"):
+            assert auditor.get(text).text == scene.operator.get(text).text
+        refused = auditor.post("/v1/leases", {"job": scene.job()})
+        assert refused.status_code in (403, 503)
+        refused = Caller(http, renter.key).post("/v1/leases", {"job": scene.job()})
+        assert (refused.status_code, refused.json()["code"]) == (503, "read_only")
+
+
+def test_the_key_of_a_copy_opens_no_other_server(copied: Copied) -> None:
+    own = (copied.auditor.folder / "keys" / "auditor.key").read_text().strip()
+    assert Caller(copied.scene.http, own).get("/v1/leases").status_code == 401
+
+
+def test_with_a_copy_nothing_is_recorded_signed_or_paid_whatever_keys_lie_there(
+    copied: Copied, tmp_path: Path
+) -> None:
+    folder = tmp_path / "with_keys"
+    shutil.copytree(copied.auditor.folder, folder)
+    for words in (("serve",), ("jobs", "--once"), ("audit", "export", tmp_path / "again")):
+        ran = copied.auditor.run(*words)
+        assert (ran.code, "nothing is recorded, signed or paid with it" in ran.err) == (1, True)
+    assert {path.name for path in (copied.auditor.folder / "keys").iterdir()} == {"auditor.key"}
+    keys = copied.scene.service.settings.data_dir / "keys"
+    shutil.copytree(keys, folder / "keys", dirs_exist_ok=True)
+    with pytest.raises(NotReady, match="is a copy of the log localhost/v1/audit/log"):
+        Service.open(Settings(data_dir=folder, database_url=copied.auditor.database))
+    ran = Machine(folder, copied.auditor.database).run("audit", "load", copied.bundle)
+    assert (ran.code, "holds the keys of a server" in ran.err) == (1, True)
+
+
+def test_a_copy_that_only_reads_exports_what_it_was_loaded_from(
+    copied: Copied, tmp_path: Path
+) -> None:
+    ran = copied.auditor.run("audit", "export", tmp_path / "again", READ_ONLY="true")
+    assert ran.code == 0, ran
+    manifest = "manifest.json"
+    assert (tmp_path / "again" / manifest).read_bytes() == (copied.bundle / manifest).read_bytes()
+
+
+def test_a_load_that_has_not_ended_is_answered_from_by_no_server_and_ends_when_said_again(
+    copied: Copied,
+) -> None:
+    before = copied.loaded.document
+    with psycopg.connect(copied.auditor.database, autocommit=True) as connection:
+        loaded_log.begin(connection, "as a load begins", "")
+    with (
+        pytest.raises(NotReady, match="is not whole: its load was ended or failed"),
+        answering(copied),
+    ):
+        pass
+    again = copied.auditor.run("audit", "load", copied.bundle, "--json").document
+    assert (again["facts_before"], again["facts"]) == (before["facts"], before["facts"])
+    assert again["auditor_key"] == before["auditor_key"]
+    with answering(copied):
+        pass
+
+
+def test_an_export_with_a_flipped_byte_is_not_loaded(
+    postgres: Databases, template_without_views: str, copied: Copied, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(copied.bundle, bundle)
+    file = next((bundle / "log").glob("market-*"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with fresh(postgres, template_without_views) as address:
+        ran = Machine(tmp_path / "copy", address).run("audit", "load", bundle, "--json")
+        assert (ran.code, ran.document["loaded"], ran.document["verified"]) == (1, False, False)
+        assert not (tmp_path / "copy").exists(), "nothing was made"
+
+
+def test_a_folder_with_a_market_of_its_own_takes_no_export(copied: Copied) -> None:
+    settings = copied.scene.service.settings
+    assert settings.database_url is not None
+    ran = Machine(settings.data_dir, settings.database_url).run("audit", "load", copied.bundle)
+    assert (ran.code, "holds the keys of a server" in ran.err) == (1, True)
+    elsewhere = Machine(copied.auditor.folder, settings.database_url)
+    ran = elsewhere.run("audit", "load", copied.bundle)
+    assert (ran.code, "has a log of its own" in ran.err) == (1, True)
