@@ -208,7 +208,11 @@ def _roles(connection: psycopg.Connection[Any]) -> Check:
 def _keys(settings: Settings, connection: psycopg.Connection[Any]) -> Check:
     from api.process import key_files
     from api.process.secret_files import SecretUnreadable, folder_of
+    from ledger.beside import loaded_log
 
+    copy = loaded_log.read(connection)
+    if copy is not None:
+        return Check("keys", OK, f"a copy of the log {copy.origin} has none, and is only read")
     folder = folder_of(settings.data_dir)
     try:
         found = key_files.examine(connection, folder, settings.log_origin)

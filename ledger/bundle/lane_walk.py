@@ -326,7 +326,7 @@ def rows_of(
 
 
 def said(signed: bytes) -> tuple[object, object, object] | None:
-    """Node, number and predecessor of signed bytes that break a rule of the form."""
+    """Node, number and predecessor, as signed bytes tell them that may break a rule of the form."""
     try:
         told = read_json(signed)
         return told["node"], told["seq"], told["prev"]

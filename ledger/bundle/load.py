@@ -45,7 +45,7 @@ from ledger.bundle.shape import (
     log_file,
 )
 from ledger.bundle.verify import Step, not_told
-from ledger.log import codec, lane_store, market, pgbin, report_form, usage
+from ledger.log import codec, lane_store, market, pgbin, usage
 from ledger.log.append import Append
 from ledger.log.chain import split_body
 from ledger.log.durable import DurableConnection
@@ -349,7 +349,7 @@ class _Load:
 
     def _item(self, one: _Report) -> usage.Item:
         signed, key_id, signature = split_body(one.body)
-        told = report_form.read_if_valid(signed) or said(signed)
+        told = said(signed)
         if told is None:
             raise ValueError("its bytes name no report")
         start = b""

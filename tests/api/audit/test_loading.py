@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,10 +19,15 @@ from api.process.service import NotReady, Service
 from api.settings import Settings
 from ledger.beside import loaded_log
 from tests.conftest import Databases, fresh
+from tests.e2e.test_tutorial import SECONDS_MAX, blocks, empty_folder, run
 from tests.in_process import InProcess
+from tests.processes import free_port
 from tests.scenes.server import Caller, Scene
 from tests.scenes.shell import Machine, Ran
 from tests.scenes.work import hours_of_work, pin_and_sign
+
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "load-an-export.md"
+__all__ = ["empty_folder"]
 
 
 @dataclass(frozen=True)
@@ -178,6 +184,24 @@ def test_an_export_with_a_flipped_byte_is_not_loaded(
         ran = Machine(tmp_path / "copy", address).run("audit", "load", bundle, "--json")
         assert (ran.code, ran.document["loaded"], ran.document["verified"]) == (1, False, False)
         assert not (tmp_path / "copy").exists(), "nothing was made"
+
+
+@pytest.mark.guides(
+    "::test_the_copy_answers_bills_earnings_and_reputation_as_the_operator_does",
+    "tests/cli/test_guides.py::test_every_command_of_a_guide_is_there_with_all_that_it_is_given",
+)
+@pytest.mark.timeout(SECONDS_MAX)
+def test_an_auditor_loads_an_export_by_the_commands_of_the_page(
+    copied: Copied, empty_folder: Path
+) -> None:
+    """With a PostgreSQL of the folder's own."""
+    shutil.copytree(copied.bundle, empty_folder / "bundle")
+    shutil.copy(copied.bundle / "checkpoint", empty_folder / "head.txt")
+    script = "\n".join(blocks(PAGE, "sh load")).replace("8430", str(free_port()))
+    out = run(f"LOG_KEY='{copied.log_key}'\n{script}", empty_folder)
+    assert "held equals claimed" in out
+    assert re.search(r"^keys +ok +a copy of the log localhost", out, re.MULTILINE), out
+    assert (empty_folder / "copy" / "pg" / "PG_VERSION").is_file()
 
 
 def test_a_folder_with_a_market_of_its_own_takes_no_export(copied: Copied) -> None:

@@ -193,7 +193,7 @@ def test_facts_that_are_not_what_they_say_end_the_load_at_their_position(
     change: Callable[[Rows], None],
     what: str,
 ) -> None:
-    """As if it had been verified: the load believes no row that its own append does not bear out."""
+    """As if it had been verified: the load believes no row that its append does not bear out."""
     bundle = tmp_path / "bundle"
     shutil.copytree(exports[0], bundle)
     rewrite(bundle, market_file(bundle), parquet.MARKET, change)
