@@ -22,21 +22,26 @@ from contracts.manifest import ManifestInvalid
 from ledger import migrate
 from ledger.bundle.load import KEEPER, Loaded, LoadRefused, end_load, load_logs
 from ledger.bundle.verify import Step, not_told
+from ledger.tree.checkpoint import Checkpoint
 from projections import tables
 from projections.runner import GapInLog
 
 
 def load_bundle(
-    conninfo: str, data_dir: Path, directory: Path, step: Step = not_told
+    conninfo: str,
+    data_dir: Path,
+    directory: Path,
+    verified: Checkpoint | None,
+    step: Step = not_told,
 ) -> tuple[Loaded, Path]:
-    """Load a verified export into this database, and the files beside it into the data folder;
-    what came of it, and the file of the key that opens the copy.
+    """Load an export into this database, and the files beside it into the data folder; what came of
+    it, and the file of the key that opens the copy. `verified`: its head, as it was verified.
 
     Done again it goes on where it was ended. `step` counts facts, reports and views. Raises
     LoadRefused, LoadDiffers, and as `migrate.migrate`.
     """
     migrate.migrate(conninfo)
-    loaded = load_logs(conninfo, directory, step)
+    loaded = load_logs(conninfo, directory, verified, step)
     _copy_files(directory, data_dir, loaded)
     _build_views(conninfo, step)
     key = secret_files.keep_auditor_key(data_dir, keys.new())

@@ -397,7 +397,11 @@ def _require_ready(connection: Connection) -> None:
         raise NotReady(
             f"the database is not of this version ({(missing or differing)[0]}), and a server that"
             " records nothing cannot bring it there: "
-            + ("start this version at the primary" if loaded is None else "say `tallystick migrate`")
+            + (
+                "start this version at the primary"
+                if loaded is None
+                else "say `tallystick migrate`"
+            )
             + " first"
         )
 

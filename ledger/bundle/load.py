@@ -110,13 +110,18 @@ class Loaded:
     """Root of the payouts of each epoch that has one."""
 
 
-def load_logs(conninfo: str, directory: Path, step: Step = not_told) -> Loaded:
+def load_logs(
+    conninfo: str, directory: Path, verified: Checkpoint | None, step: Step = not_told
+) -> Loaded:
     """Append what a verified export has and this database has not. Ends with a database that is no
     whole copy yet: `end_load` says that it is, once the views are there.
 
+    `verified` is the head that was verified: what changed in the folder since has not its root.
     `step` counts facts and reports. Raises LoadRefused, LoadDiffers, LanesMisplaced.
     """
     export = _Export.read(directory)
+    if export.head != verified:
+        raise LoadRefused("the export has another head than the one that was verified")
     with _opened(conninfo) as (keeper, writer):
         facts, reports = market.head(keeper), _reports(keeper)
         _require_room(keeper, export, facts)
@@ -227,7 +232,7 @@ class _Export:
             parse_checkpoint(split_note(note)[0]),
             note,
             str(read_json((directory / KEYS_FILE).read_bytes())["log"]),
-            tuple(sorted((one for one in named if one), key=lambda file: file.first)),
+            tuple(sorted({one for one in named if one}, key=lambda file: file.first)),
             tuple(cut_there["sizes"]) if cut_there else (0,) * LANES,
         )
 
@@ -291,7 +296,8 @@ class _Load:
         there, booked = market.head(self.keeper), frozenset(names_booked())
         for rows in _groups(self.export.rows(None), "market", _Fact):
             for one in rows:
-                self.notes.take(one.position, one.name, one.body)
+                with _refusals("market", one.position):
+                    self.notes.take(one.position, one.name, one.body)
             with self.writer.transaction():
                 new = [one for one in rows if one.position > there]
                 for recorded_us, together in groupby(new, itemgetter(7)):

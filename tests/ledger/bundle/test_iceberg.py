@@ -117,6 +117,26 @@ def test_a_later_export_takes_the_place_of_the_one_before_and_never_the_other_wa
 
 
 @needs_iceberg
+def test_a_table_of_exports_of_format_1_takes_one_that_tells_times(
+    bundle: Path, catalogue: Callable[[str], Any]
+) -> None:
+    from pyiceberg.catalog import load_catalog
+
+    from ledger.bundle import parquet
+    from ledger.bundle.iceberg import ExportUnfit
+
+    load_catalog("lake").create_namespace("tallystick")
+    load_catalog("lake").create_table("tallystick.market", schema=parquet.MARKET_1)
+    assert registered(bundle)["tallystick.market"] == (1, 26, 1, 0)
+    times = catalogue("tallystick.market").scan().to_arrow()["recorded_us"].to_pylist()
+    assert min(times) > 0
+    manifest = json.loads((bundle / "manifest.json").read_bytes())
+    (bundle / "manifest.json").write_bytes(manifest_bytes({**manifest, "format": 1}))
+    with pytest.raises(ExportUnfit, match="of an earlier format"):
+        registered(bundle)
+
+
+@needs_iceberg
 def test_another_log_and_the_tables_of_another_program_are_left_alone(
     bundle: Path, catalogue: Callable[[str], Any]
 ) -> None:
