@@ -20,11 +20,12 @@ from contracts import manifest
 from contracts.durable_file import write_durably
 from contracts.manifest import ManifestInvalid
 from ledger import migrate
-from ledger.bundle.load import KEEPER, Loaded, LoadRefused, end_load, load_logs
+from ledger.beside import loaded_log
+from ledger.bundle.load import KEEPER, Loaded, LoadRefused, load_logs
 from ledger.bundle.verify import Step, not_told
 from ledger.tree.checkpoint import Checkpoint
 from projections import tables
-from projections.runner import GapInLog
+from projections.runner import Connection, GapInLog
 
 
 def load_bundle(
@@ -41,11 +42,13 @@ def load_bundle(
     LoadRefused, LoadDiffers, and as `migrate.migrate`.
     """
     migrate.migrate(conninfo)
-    loaded = load_logs(conninfo, directory, verified, step)
+    loaded = load_logs(conninfo, directory, verified, loaded_log.begin, step)
     _copy_files(directory, data_dir, loaded)
-    _build_views(conninfo, step)
     key = secret_files.keep_auditor_key(data_dir, keys.new())
-    end_load(conninfo, loaded)
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(f"SET ROLE {KEEPER}".encode())
+        _build_views(connection, step)
+        loaded_log.end(connection, loaded.log_key, loaded.facts)
     return loaded, key
 
 
@@ -58,24 +61,22 @@ def require_folder(data_dir: Path) -> None:
         )
 
 
-def _build_views(conninfo: str, step: Step) -> None:
+def _build_views(connection: Connection, step: Step) -> None:
     """Raises LoadRefused: no door would have let these facts in."""
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        connection.execute(f"SET ROLE {KEEPER}".encode())
-        tables.remove_left(connection)
-        for number, view in enumerate(tables.PROJECTIONS, 1):
-            try:
-                if tables.differing(connection, [view]):
-                    tables.rebuild(connection, view)
-                tables.step_all(connection, [view])
-            except psycopg.OperationalError:
-                raise
-            except (psycopg.Error, GapInLog, ValueError) as error:
-                told = str(error).strip().split("\n", 1)[0]
-                raise LoadRefused(
-                    f"the view {view.name} cannot be built from these facts: {told}"
-                ) from None
-            step("views", number, len(tables.PROJECTIONS))
+    tables.remove_left(connection)
+    for number, view in enumerate(tables.PROJECTIONS, 1):
+        try:
+            if tables.differing(connection, [view]):
+                tables.rebuild(connection, view)
+            tables.step_all(connection, [view])
+        except psycopg.OperationalError:
+            raise
+        except (psycopg.Error, GapInLog, ValueError) as error:
+            told = str(error).strip().split("\n", 1)[0]
+            raise LoadRefused(
+                f"the view {view.name} cannot be built from these facts: {told}"
+            ) from None
+        step("views", number, len(tables.PROJECTIONS))
 
 
 def _copy_files(directory: Path, data_dir: Path, loaded: Loaded) -> None:

@@ -14,10 +14,18 @@ from typing import Any
 
 import psycopg
 
+from ledger.bundle.load import LoadRefused
+
 Connection = psycopg.Connection[Any]
 
 _THERE = "SELECT to_regclass('public.loaded_log')"
 _READ = "SELECT origin, log_key, facts FROM public.loaded_log"
+_HOLDS = """
+    SELECT (SELECT pos > 0 FROM public.market_events_head)
+        OR EXISTS (SELECT FROM public.usage_head WHERE pos > 0)
+        OR EXISTS (SELECT FROM public.usage_elsewhere) OR EXISTS (SELECT FROM public.command)
+        OR EXISTS (SELECT FROM public.key_set)
+"""
 _BEGIN = """
     INSERT INTO public.loaded_log (origin, log_key, facts) VALUES (%s, %s, NULL)
     ON CONFLICT (is_only) DO UPDATE SET facts = NULL
@@ -45,7 +53,20 @@ def read(connection: Connection) -> LoadedLog | None:
 
 
 def begin(connection: Connection, origin: str, log_key: str) -> None:
-    """From here on this is a copy, and no whole one."""
+    """From here on this is a copy, and no whole one. Raises LoadRefused, with nothing written: it
+    is a copy of another log, or has a log of its own.
+    """
+    there = read(connection)
+    if there is None and connection.execute(_HOLDS).fetchone() != (False,):
+        raise LoadRefused(
+            "this database has a log of its own: an export is loaded into an empty one. Name"
+            " another data folder, or another TALLYSTICK_DATABASE_URL"
+        )
+    if there is not None and there.origin != origin:
+        raise LoadRefused(
+            f"this database is a copy of the log {there.origin}, and the export is of {origin}:"
+            " name another data folder"
+        )
     connection.execute(_BEGIN, (origin, log_key))
 
 

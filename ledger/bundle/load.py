@@ -15,7 +15,7 @@ whether the rows are signed (`ledger/bundle/verify.py`), views, and files beside
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -30,7 +30,6 @@ from eventsourcing.persistence import StoredEvent
 from domain.metering.report import LANES, genesis
 from domain.nesting import read_json
 from ledger import advisory
-from ledger.beside import key_set, loaded_log
 from ledger.books.entry import Entry
 from ledger.books.postings import entries_for
 from ledger.bundle import parquet
@@ -55,6 +54,8 @@ from ledger.tree import cut, trees
 from ledger.tree.checkpoint import Checkpoint, parse_checkpoint, split_note
 
 Connection = psycopg.Connection[Any]
+Begin = Callable[[Connection, str, str], None]
+"""Of a connection, the origin of the log and its key (`ledger/beside/loaded_log.py`)."""
 TOGETHER = 1_000
 """Rows of one transaction. A kill loses at most so many, and they are loaded again."""
 KEEPER = "tallystick_projections"
@@ -67,11 +68,6 @@ _FACTS = """
 _REPORTS = """
     SELECT position, chain, flags, recorded_us FROM public.usage_event
     WHERE lane = %s AND position BETWEEN %s AND %s ORDER BY position
-"""
-_HOLDS = """
-    SELECT (SELECT pos > 0 FROM public.market_events_head)
-        OR EXISTS (SELECT FROM public.usage_head WHERE pos > 0)
-        OR EXISTS (SELECT FROM public.usage_elsewhere) OR EXISTS (SELECT FROM public.command)
 """
 _FORGED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What a fact that no door has let in may raise where it is read."""
@@ -111,12 +107,12 @@ class Loaded:
 
 
 def load_logs(
-    conninfo: str, directory: Path, verified: Checkpoint | None, step: Step = not_told
+    conninfo: str, directory: Path, verified: Checkpoint | None, begin: Begin, step: Step = not_told
 ) -> Loaded:
-    """Append what a verified export has and this database has not. Ends with a database that is no
-    whole copy yet: `end_load` says that it is, once the views are there.
+    """Append what a verified export has and this database has not.
 
     `verified` is the head that was verified: what changed in the folder since has not its root.
+    `begin` says of the database that it is a copy, and refuses one that is anything else.
     `step` counts facts and reports. Raises LoadRefused, LoadDiffers, LanesMisplaced.
     """
     export = _Export.read(directory)
@@ -124,8 +120,9 @@ def load_logs(
         raise LoadRefused("the export has another head than the one that was verified")
     with _opened(conninfo) as (keeper, writer):
         facts, reports = market.head(keeper), _reports(keeper)
-        _require_room(keeper, export, facts)
-        loaded_log.begin(keeper, export.head.origin, export.log_key)
+        with keeper.transaction():
+            begin(keeper, export.head.origin, export.log_key)
+            _require_same_history(keeper, export, facts)
         work = _Load(export, keeper, writer, step)
         work.facts()
         work.reports()
@@ -137,13 +134,6 @@ def load_logs(
             {one.epoch: (one.file_sha256, one.clients_sha256) for one in work.notes.sealed},
             work.notes.roots,
         )
-
-
-def end_load(conninfo: str, loaded: Loaded) -> None:
-    """Say that the copy is whole: a server may answer from it."""
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        connection.execute(f"SET ROLE {KEEPER}".encode())
-        loaded_log.end(connection, loaded.log_key, loaded.facts)
 
 
 @contextmanager
@@ -165,32 +155,13 @@ def _reports(connection: Connection) -> int:
     return sum(head.position for head in usage.lane_heads(connection))
 
 
-def _require_room(connection: Connection, export: _Export, facts: int) -> None:
-    """Raises LoadRefused, with nothing written."""
-    there = loaded_log.read(connection)
-    if there is None:
-        is_used = key_set.read(connection) is not None
-        if is_used or connection.execute(_HOLDS).fetchone() != (False,):
-            raise LoadRefused(
-                "this database has a log of its own: an export is loaded into an empty one. Name"
-                " another data folder, or another TALLYSTICK_DATABASE_URL"
-            )
-    elif there.origin != export.head.origin:
-        raise LoadRefused(
-            f"this database is a copy of the log {there.origin}, and the export is of"
-            f" {export.head.origin}: name another data folder"
-        )
-    elif facts > export.head.size:
+def _require_same_history(connection: Connection, export: _Export, facts: int) -> None:
+    """That each log of the export has the last row that is here. Raises LoadRefused."""
+    if facts > export.head.size:
         raise LoadRefused(
             f"this copy has {facts} facts already, and the export {export.head.size}: load a later"
             " export, or name another data folder"
         )
-    else:
-        _require_same_history(connection, export, facts)
-
-
-def _require_same_history(connection: Connection, export: _Export, facts: int) -> None:
-    """That each log of the export has the last row that is here. Raises LoadRefused."""
     there = connection.execute(_FACTS, (facts, facts), binary=True).fetchone()
     heads: list[tuple[int | None, int, bytes]] = [] if there is None else [(None, *there[:2])]
     heads += [(head.lane, head.position, head.hash) for head in usage.lane_heads(connection)]

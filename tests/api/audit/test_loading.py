@@ -18,6 +18,7 @@ from api.process.clock import SimulatedClock
 from api.process.service import NotReady, Service
 from api.settings import Settings
 from ledger.beside import loaded_log
+from ledger.bundle.load import LoadRefused
 from tests.conftest import Databases, fresh
 from tests.e2e.test_tutorial import SECONDS_MAX, blocks, empty_folder, run
 from tests.in_process import InProcess
@@ -158,7 +159,11 @@ def test_a_load_that_has_not_ended_is_answered_from_by_no_server_and_ends_when_s
 ) -> None:
     before = copied.loaded.document
     with psycopg.connect(copied.auditor.database, autocommit=True) as connection:
-        loaded_log.begin(connection, "as a load begins", "")
+        with pytest.raises(
+            LoadRefused, match="is a copy of the log localhost/v1/audit/log, and the"
+        ):
+            loaded_log.begin(connection, "another.log", "")
+        loaded_log.begin(connection, before["origin"], "as a load begins")
     with (
         pytest.raises(NotReady, match="is not whole: its load was ended or failed"),
         answering(copied),

@@ -16,7 +16,7 @@ from domain.metering.report import lane_of
 from ledger.beside import loaded_log
 from ledger.bundle import load, parquet
 from ledger.bundle.export import export_bundle
-from ledger.bundle.load import LoadDiffers, Loaded, LoadRefused, end_load, load_logs
+from ledger.bundle.load import LoadDiffers, Loaded, LoadRefused, load_logs
 from ledger.bundle.verify import verify_bundle
 from ledger.log import market, usage
 from ledger.tree import cut, trees
@@ -66,7 +66,13 @@ def exports(
 def _loaded(conninfo: str, bundle: Path) -> Loaded:
     """Whatever was done to the bundle: by the head that lies there."""
     head = parse_checkpoint(split_note((bundle / "checkpoint").read_text())[0])
-    return load_logs(conninfo, bundle, head)
+    return load_logs(conninfo, bundle, head, loaded_log.begin)
+
+
+def _end(conninfo: str, loaded: Loaded) -> None:
+    """As if the views were there."""
+    with psycopg.connect(conninfo, autocommit=True) as conn:
+        loaded_log.end(conn, loaded.log_key, loaded.facts)
 
 
 def _standing(conninfo: str) -> Any:
@@ -91,7 +97,7 @@ def test_what_is_loaded_is_what_was_exported_and_a_later_export_adds_to_it(
     early, later, _ = exports
     first = _loaded(database, early)
     assert (first.facts, first.facts_before, first.reports, first.reports_before) == (10, 0, 5, 0)
-    end_load(database, first)
+    _end(database, first)
     second = _loaded(database, later)
     assert (second.facts_before, second.reports_before, second.reports) == (10, 5, 7)
     with psycopg.connect(database, autocommit=True) as conn:
@@ -141,14 +147,14 @@ def test_another_log_and_an_earlier_export_are_refused_and_nothing_changes(
     database: str, exports: tuple[Path, Path, Path]
 ) -> None:
     early, later, other = exports
-    end_load(database, _loaded(database, later))
+    _end(database, _loaded(database, later))
     before = _standing(database)
     with pytest.raises(LoadRefused, match=r"has \d+ facts already, and the export 10"):
         _loaded(database, early)
     with pytest.raises(LoadRefused, match=r"another market position \d+ than the export"):
         _loaded(database, other)
     with pytest.raises(LoadRefused, match="another head than the one that was verified"):
-        load_logs(database, later, verify_bundle(early).checkpoint)
+        load_logs(database, later, verify_bundle(early).checkpoint, loaded_log.begin)
     assert _standing(database) == before
     with psycopg.connect(database, autocommit=True) as conn:
         told = loaded_log.read(conn)
