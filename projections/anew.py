@@ -57,7 +57,7 @@ def compare(
         for each in projections:
             tables.create(owner, each, schema=_beside(each), is_kept=False)
         team = _Team(stack, conninfo, workers)
-        _all_facts(team, build, _head(owner), facts_max)
+        _all_facts(team, build, tables.head(owner), facts_max)
         # A process that folds reports takes a second to start.
         apart = workers if _reports(owner) >= REPORTS_APART else 1
         reports: dict[str, int] = {}
@@ -68,7 +68,7 @@ def compare(
         found = {each.name: team.do(partial(_differing, projection=each)) for each in build.whole()}
         for each in build.whole():
             build.attempt(each, found[each.name].result)
-        facts, whole = _head(owner), {each.name for each in build.whole()}
+        facts, whole = tables.head(owner), {each.name for each in build.whole()}
         return [
             Rebuilt(each.name, facts, reports.get(each.name, 0), *found[each.name].result())
             if each.name in whole
@@ -110,12 +110,6 @@ def _forget(owner: Connection, projections: Sequence[Projection]) -> None:
 
 def _beside(projection: Projection) -> str:
     return f"{projection.schema}_next"
-
-
-def _head(connection: Connection) -> int:
-    row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def _reports(connection: Connection) -> int:

@@ -37,6 +37,8 @@ FOLLOW_FACTS_MAX = 2_000
 """Facts (or reports) of one step while following."""
 REBUILD_FACTS_MAX = 50_000
 """Facts of one step of a rebuild: nobody waits for the locks it holds."""
+OWNER = "tallystick_projections"
+"""The role that owns the views and what is made beside them, whoever makes it."""
 LOG = "public.market_events"
 EVERY = "*"
 """In place of names: the facts of every name."""

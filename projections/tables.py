@@ -28,6 +28,7 @@ from ledger.log.lane_store import LanesStopped
 from projections import runner
 from projections.audit import registry as audit
 from projections.corrections import registry as corrections
+from projections.decoded import Decoded
 from projections.epochs import registry as epochs
 from projections.fleet import registry as fleet
 from projections.funds import registry as funds
@@ -72,7 +73,6 @@ _BUILDING_ID = 0x7A11_7573
 DECODED = "proj_decoded_"
 POSITION = "position"
 """The table of each view that says how far it has read, by log and lane."""
-OWNER = "tallystick_projections"
 _READERS = ("tallystick_app", "tallystick_audit")
 
 logger = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ def create(
     schema = schema or projection.schema
     with connection.transaction():
         # Whoever makes it, the workers' role owns it and can follow.
-        connection.execute(f"SET LOCAL ROLE {OWNER}".encode())
+        connection.execute(f"SET LOCAL ROLE {runner.OWNER}".encode())
         connection.execute(f"CREATE SCHEMA {schema}".encode())
         connection.execute(own(schema, _POSITIONS))
         made = projection.tables
@@ -198,7 +198,7 @@ def _rebuilt(
     create(connection, projection, schema=beside, indexes=False)
     started = time.perf_counter()
     facts = reports = 0
-    while moved := runner.step(connection, projection, facts_max=facts_max, schema=beside):
+    while moved := _next_facts(connection, projection, beside, facts, facts_max):
         facts += moved
     if projection.reports is not None:
         reports = all_lanes(connection, projection, beside, conninfo, workers)
@@ -210,6 +210,26 @@ def _rebuilt(
     differing = _change_places(connection, projection, beside)
     drop(connection, projection, schema=old)
     return Rebuilt(projection.name, facts, reports, seconds, differing)
+
+
+def _next_facts(
+    connection: Connection, projection: Projection, schema: str, first: int, facts_max: int
+) -> int:
+    """Apply the facts after a position to what is built; returns how many, 0 at the head."""
+    scratch = f"{DECODED}{projection.name}"
+    last = min(head(connection), first + facts_max)
+    if first == last:
+        connection.execute(f"DROP SCHEMA IF EXISTS {scratch} CASCADE".encode())
+        return 0
+    Decoded(connection, [projection], scratch, first, last).apply(connection, projection, schema)
+    return last - first
+
+
+def head(connection: Connection) -> int:
+    """The position of the last fact of the market log."""
+    row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 _PLAIN = frozenset({"text", "bool", "int2", "int4"})

@@ -11,7 +11,7 @@ process adds up one at a time, however many strangers name however new positions
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from typing import Annotated, Literal
 
@@ -25,6 +25,7 @@ from api.door.call import Caller, View
 from api.door.models import AnswerModel, Position
 from api.door.operation import Resource
 from api.door.positions import min_position
+from domain.frozen import replace
 from ledger.books import totals
 
 resource = Resource("solvency")

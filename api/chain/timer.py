@@ -14,7 +14,7 @@ by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -55,6 +55,7 @@ from domain.chain.reasons import ChainReason
 from domain.duration import SECOND_US
 from domain.epochs.epoch import Epoch, EpochSealed
 from domain.epochs.settlement import TREASURY
+from domain.frozen import replace
 from domain.funds.deposit import ConfirmCreditsPurchase
 from domain.governance.breakers import MINT, PAYOUT
 from domain.money import credit, token

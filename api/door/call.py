@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Protocol, TypeVar
@@ -33,6 +33,7 @@ from api.door.preconditions import read_if_match
 from api.process import secret_files
 from api.process.lease_desk import Opening, Round
 from api.process.service import Service
+from domain.frozen import replace
 from domain.reasons import STORED_REFUSALS
 from domain.refusal import Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
@@ -187,8 +188,9 @@ class Call:
             alone = partial(self.record, lambda: commands(self.round()), told, again_on=again_on)
             return await run_in_threadpool(alone)
         headers = {positions.POSITION: str(outcome.position)}
-        body = {**json.loads(outcome.answer.body), "position": outcome.position}
-        return _json(body, outcome.answer.status, headers)
+        told_at = b',"position":%d}' % outcome.position  # it is stored without one
+        content = outcome.answer.body.removesuffix(b"}") + told_at
+        return Response(content, outcome.answer.status, headers, media_type="application/json")
 
     def round(self) -> Round:
         """A round of this call alone, on the states as they are now."""
@@ -323,8 +325,12 @@ class Call:
     ) -> Response:
         """One page; `rows` holds one more than `limit` when there is another one."""
         shown, more, headers = self.cut(view, place, rows, limit, key)
-        body = {"data": [_plain(told(row)) for row in shown], **more, "position": view.position}
-        return self.answer(view, body, headers)
+        position = view.position if view.as_of is None else view.as_of
+        data = ",".join([told(row).model_dump_json(exclude_none=True) for row in shown])
+        after = _compact({**more, "position": position}).removeprefix("{")
+        content = f'{{"data":[{data}],{after}'.encode()
+        headers = {positions.POSITION: str(position), **headers}
+        return Response(content, self.operation.status, headers, media_type="application/json")
 
     def cut(
         self, view: View, place: Place, rows: Sequence[T], limit: int, key: Callable[[T], list[Any]]
@@ -384,8 +390,11 @@ def _plain(told: AnswerModel) -> dict[str, Any]:
     return told.model_dump(mode="json", exclude_none=True)
 
 
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _json(body: dict[str, Any], status: int, headers: dict[str, str]) -> Response:
-    content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    content = _compact(body).encode()
     return Response(content, status, headers, media_type="application/json")
 
 

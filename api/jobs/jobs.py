@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -37,6 +36,7 @@ from api.jobs import workspaces
 from api.market.explanations import JobQuoteAnswer, LeaseMatchAnswer, match_told, quote_told
 from api.market.matching import Wish, look, require_possible, room_of, wish_of
 from api.market.performance import performance_of_match
+from domain.frozen import replace
 from domain.hardware import mig
 from domain.hardware.constraints import NOTHING
 from domain.jobs.cron import TEXT_MAX
@@ -65,6 +65,7 @@ from domain.lease.shared_escrow import stream_of as escrow_stream
 from domain.leasing.escrow_sharing import ReturnEscrow
 from domain.market.reasons import MarketReason
 from domain.prices.tariff import MeterMax
+from domain.references import WORKSPACE
 from domain.refusal import Refused
 from domain.rules import refused_by
 from domain.sites.attached import STORES_MAX, Attached, Mount
@@ -233,6 +234,11 @@ class JobRequest(RequestModel):
         if (self.federated is None) == bool(self.participants):
             raise ValueError("a federated job names its participants, and no other job does")
         return self
+
+    @property
+    def names_workspace(self) -> bool:
+        """Whether its work begins with files that are kept here."""
+        return any(one.kind == WORKSPACE for one in self.references)
 
     def submit(self, call: Call, job_id: str) -> SubmitJob:
         """The command. Memory goes with the share unless it is named. Raises Refused: as

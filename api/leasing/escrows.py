@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -26,6 +25,7 @@ from api.door.models import (
 from api.door.moments import moment_or_none
 from api.door.operation import Resource
 from api.jobs.jobs import READ, WRITE, own_job
+from domain.frozen import replace
 from domain.funds.reasons import FundsReason
 from domain.jobs.job import JobState, job_stream
 from domain.jobs.reasons import JobsReason

@@ -365,7 +365,9 @@ async def open_lease(body: LeaseRequest, call: Caller) -> Response:
     With a `pricing` by bids, it asks for bids instead.
     """
     lease_id = call.id("lease")
-    not_here = await run_in_threadpool(_workspace_refusal, body, call)
+    not_here = None
+    if body.job is None or body.job.names_workspace:
+        not_here = await run_in_threadpool(_workspace_refusal, body, call)
 
     def commands(here: Round) -> list[Any]:
         if not_here is not None:

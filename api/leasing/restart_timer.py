@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any
 
 from api.market.matching import MATCH_AGAIN
@@ -11,6 +10,7 @@ from api.market.placing import placed
 from api.process.lease_desk import Round
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
+from domain.frozen import replace
 from domain.funds.funding import sources_of
 from domain.gpu_time import charge_for
 from domain.jobs.job import JobSubmitted, SubmitJob, job_stream

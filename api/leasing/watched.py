@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from api.door.auth import Principal
 from api.door.moments import moment
@@ -20,6 +20,7 @@ from api.leasing.leases import READ
 from api.leasing.work import PARTIES
 from api.metering.unbilled import LeaseEstimateAnswer, estimates
 from api.process.service import Service
+from domain.frozen import replace
 from ledger.beside import lease_logs
 from ledger.log.handle import LOG_AWAY
 from ledger.log.usage_reads import last_numbers

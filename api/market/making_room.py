@@ -7,13 +7,14 @@ paused in the append that gives its devices to another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from api.market.matching import Wish, asking, looked_at, offered
 from api.process.lease_desk import Round
 from api.process.service import Service
+from domain.frozen import replace
 from domain.lease.choice import Candidate
 from domain.lease.lease import Lease, lease_stream
 from domain.lease.looked import NOT_LOOKED

@@ -8,7 +8,7 @@ meets it is decided by `domain/market/dimensions.py`, for the whole fleet at onc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from api.market.next_free import next_free_us
@@ -17,6 +17,7 @@ from api.process.service import Service
 from domain.cloud.reasons import CloudReason
 from domain.duration import DAY_US, SECOND_US
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.hardware.reasons import HardwareReason
 from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
 from domain.lease.choice import Narrowed

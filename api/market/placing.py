@@ -11,7 +11,7 @@ once. All of them need the same (`domain/market/need.py`), and the decision asks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from api.market.making_room import Room, room_on_demand
@@ -32,6 +32,7 @@ from api.process.lease_desk import Round
 from api.process.service import Service
 from domain.duration import SECOND_US
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.jobs.job import JobSubmitted, SubmitJob
 from domain.lease.lease import RequestLease
 from domain.lease.reasons import LeaseReason

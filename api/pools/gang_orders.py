@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from api.market.matching import missing_of, places, short_of, wish_of
@@ -11,6 +10,7 @@ from api.market.next_free import next_free_us
 from api.market.placing import within_quotas
 from api.process.lease_desk import Round
 from api.process.service import Service
+from domain.frozen import replace
 from domain.jobs.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
 from domain.jobs.gang_places import place
 from domain.jobs.job import JobSubmitted, SubmitJob, job_stream

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from api.replay.trace_gentd26 import SECOND_US, TICK_S, Counted, Pod, Sample, co
 from api.replay.trace_openb import TraceNode, TraceTask
 from api.settings import Settings
 from domain.fleet.node import JoinNode
+from domain.frozen import replace
 from domain.lease.lease import lease_stream
 from domain.metering import report
 from ledger.log.usage_reads import all_reports

@@ -15,7 +15,7 @@ import hashlib
 import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -36,6 +36,7 @@ from domain.fleet.node import (
     JoinNode,
 )
 from domain.fleet.provider import OpenRegion, RegisterProvider
+from domain.frozen import replace
 from domain.funds.deposit import ConfirmDeposit
 from domain.jobs.job import SubmitJob
 from domain.lease.close_codes import TERM_REACHED

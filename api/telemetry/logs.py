@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from functools import lru_cache
 from typing import Any
 
 from api.telemetry.structlog_alone import EventDict, Processor, ProcessorFormatter, structlog
@@ -26,6 +27,9 @@ def configure(form: str = "console", level: str = "INFO") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(form))
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    # No line tells the place in the code, the thread or the process: they are not looked up.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     # They tell whole addresses, and those of webhooks and chats are secrets.
     for name in ("httpx", "httpcore", "urllib3"):
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -54,10 +58,12 @@ def formatter(form: str) -> logging.Formatter:
 
 def without_secrets(_logger: Any, _name: str, event: EventDict) -> EventDict:
     """The same event without secrets."""
-    return {
-        name: "***" if _SECRET_FIELD.search(name) else _masked(value)
-        for name, value in event.items()
-    }
+    return {name: "***" if _is_secret(name) else _masked(value) for name, value in event.items()}
+
+
+@lru_cache(maxsize=1_024)
+def _is_secret(name: str) -> bool:
+    return _SECRET_FIELD.search(name) is not None
 
 
 def _without_colours(_logger: Any, _name: str, event: EventDict) -> EventDict:

@@ -8,13 +8,16 @@ loses the oldest spans first.
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from opentelemetry import trace
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode
 
 INSTALL = "otlp_url is set, and the extra `otel` is not installed: pip install 'tallystick[otel]'"
+
+
+_NO_SPAN = nullcontext(INVALID_SPAN)
 
 
 class ExporterMissing(Exception):
@@ -28,13 +31,13 @@ class Traces:
         self._provider = None if otlp_url is None else _provider(otlp_url)
         self._tracer = (self._provider or trace.NoOpTracerProvider()).get_tracer("tallystick")
 
-    @contextmanager
-    def request(self, method: str) -> Generator[Span, None, None]:
+    def request(self, method: str) -> AbstractContextManager[Span]:
         """The span of one request; its name and status are set when they are known."""
-        with self._tracer.start_as_current_span(
+        if self._provider is None:
+            return _NO_SPAN
+        return self._tracer.start_as_current_span(
             method, kind=SpanKind.SERVER, record_exception=False, set_status_on_exception=False
-        ) as span:
-            yield span
+        )
 
     @contextmanager
     def timer(self, name: str) -> Generator[Span, None, None]:

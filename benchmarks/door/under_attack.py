@@ -132,23 +132,20 @@ def _measure(
     port: int, secrets: list[str], seconds: float, rate: int, attack: str | None
 ) -> dict[str, Any]:
     """The harmless renter's waits, with the attacker as a process of its own beside it."""
+    if attack is None:
+        return asyncio.run(_ask(port, secrets[0], seconds, rate))
     told = json.dumps({"port": port, "secrets": secrets, "seconds": seconds + 0.5})
-    beside = None
-    if attack is not None:
-        command = [sys.executable, "-m", "benchmarks.door.under_attack", "--attack", attack]
-        beside = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+    command = [sys.executable, "-m", "benchmarks.door.under_attack", "--attack", attack]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as beside:
         assert beside.stdin is not None
         assert beside.stdout is not None
         beside.stdin.write(told.encode())
         beside.stdin.close()
         beside.stdout.readline()  # it has begun
-    row = asyncio.run(_ask(port, secrets[0], seconds, rate))
-    if beside is not None:
-        assert beside.stdout is not None
+        row = asyncio.run(_ask(port, secrets[0], seconds, rate))
         row["attacker"] = json.loads(beside.stdout.readline() or "{}")
-        beside.wait(60)
     return row
 
 

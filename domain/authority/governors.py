@@ -11,7 +11,7 @@ cancelled by as many until it is in force.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.authority import ballot
@@ -39,6 +39,7 @@ from domain.authority.register import (
     register_of,
 )
 from domain.authority.vote import CANCEL, SHARED, SINGLE, YES, SignedVote, governor_id, is_key
+from domain.frozen import replace
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

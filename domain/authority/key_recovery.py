@@ -11,13 +11,14 @@ Nothing else changes: what takes votes or two signatures takes them of the new k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.authority import ballot
 from domain.authority.reasons import AuthorityReason
 from domain.authority.register import register_of
 from domain.authority.vote import CANCEL, SignedVote, Subject, VoteCast, content_text, digest
+from domain.frozen import replace
 from domain.parties.account import (
     SCOPES,
     AccountState,

@@ -11,10 +11,11 @@ proposal. How a set changes is decided in `domain/authority/governors.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.authority.vote import NO, SHARED, SINGLE, YES, Subject, VoteCast, content_text, digest
+from domain.frozen import replace
 from domain.stream import Stream, World
 
 ENROL, REMOVE, THRESHOLD = "enrol", "remove", "threshold"

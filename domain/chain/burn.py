@@ -15,10 +15,11 @@ purchases of credits by burning (`domain/funds/deposit.py`), and not the formula
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.chain.reasons import ChainReason
+from domain.frozen import replace
 from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, token
 from domain.prices.price_feed import require_price

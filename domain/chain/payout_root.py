@@ -13,13 +13,14 @@ recorded once it is final; a repeated observation changes nothing. Not the tree:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, assert_never
 
 from domain.chain.reasons import ChainReason
 from domain.epochs.epoch import epoch_of
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.settlement import TREASURY
+from domain.frozen import replace
 from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, Big, token
 from domain.refusal import Refused

@@ -12,10 +12,11 @@ What was seen twice is recorded once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, assert_never
 
 from domain.chain.reasons import ChainReason
+from domain.frozen import replace
 from domain.money import Big
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World

@@ -12,12 +12,13 @@ is refused. Row C-27.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.calendar import day_named, day_of
 from domain.cloud.reasons import CloudReason
 from domain.fleet.provider import CloudAccountChecked, existing_provider, provider_stream
+from domain.frozen import replace
 from domain.prices.provider_kinds import is_cloud
 from domain.refusal import Refused
 from domain.stream import Change, World

@@ -14,11 +14,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.cloud.reasons import CloudReason
 from domain.fleet.provider import existing_provider, existing_region
+from domain.frozen import replace
 from domain.hardware.cloud_quota import CPUS_PER_JOB, SSD_GB_PER_JOB, Quota, Runnable, runnable_jobs
 from domain.hardware.reasons import HardwareReason
 from domain.money import MoneyReason

@@ -28,11 +28,12 @@ economics 17, marketplace 1 and 9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.corrections.reasons import CorrectionsReason
 from domain.duration import DAY_US
+from domain.frozen import replace
 from domain.income.adjustment import ChargedLine, Part, Unburned
 from domain.money import Amount, Big
 from domain.parties.reasons import PartiesReason

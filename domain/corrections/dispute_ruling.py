@@ -13,7 +13,7 @@ never an edit of what was charged. Source: design economics 17.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.corrections.dispute import (
@@ -34,6 +34,7 @@ from domain.corrections.dispute import (
     stream_of,
 )
 from domain.corrections.reasons import CorrectionsReason
+from domain.frozen import replace
 from domain.income.adjustment import ChargedLine, Taking, refund
 from domain.leasing.life import resolved as resolved_on_lease
 from domain.money import PPM, credit

@@ -15,9 +15,10 @@ left and owed for the rest, so its provider keeps what it earned. Source: market
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from domain.frozen import replace
 from domain.funds import debt
 from domain.funds.payment import Payment, PaymentFundsTaken, payment_of
 from domain.funds.payment import stream_of as payment_stream

@@ -19,11 +19,12 @@ anything. Source: row V-6, design marketplace 9; the tiers are the tariff's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.fleet.maintenance import announced_us
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.income.adjustment import (
     ADJUSTMENTS_MAX,
     ChargedLine,

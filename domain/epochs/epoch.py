@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, assert_never
@@ -35,6 +35,7 @@ from domain.epochs.reward_changes import (
     evolve_changes,
 )
 from domain.epochs.settlement import CutHead, Openings, Outcome, is_sound
+from domain.frozen import replace
 from domain.metering.pin import UsagePinned, last_pin, pinned
 from domain.metering.reasons import MeteringReason
 from domain.money import Amount, Big, token

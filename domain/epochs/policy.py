@@ -9,7 +9,7 @@ epoch keeps the version it was opened under.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ from domain.duration import SECOND_US
 from domain.epochs.emission import EmissionSegment, check_segments, scheduled_through
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_terms import REWARD_TERMS, RewardTerms, check_terms
+from domain.frozen import replace
 from domain.money import PPM, Amount, Asset, token
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World

@@ -10,9 +10,10 @@ The facts, and what an epoch remembers of them; a sealed epoch itself never chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
+from domain.frozen import replace
 from domain.money import Amount, Big
 
 

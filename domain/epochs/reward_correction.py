@@ -15,7 +15,7 @@ Source: design economics 10 and 17.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.authority import ballot
@@ -23,6 +23,7 @@ from domain.authority.vote import SignedVote, Subject, VoteCast, content_text, d
 from domain.epochs.epoch import Epoch, epoch_of, has_credited, open_adjustments, stream_of
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward, RewardAdjusted, RewardSlashed
+from domain.frozen import replace
 from domain.money import Big, token
 from domain.parties.account import account_of
 from domain.parties.reasons import PartiesReason

@@ -21,7 +21,7 @@ weight. Not here: which reports and burns the cut holds
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
@@ -31,6 +31,7 @@ from domain.epochs.emission import scheduled
 from domain.epochs.net_emission import release
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import NO_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm, paid_tier
+from domain.frozen import replace
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM, MoneyReason
 from domain.refusal import Refused

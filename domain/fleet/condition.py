@@ -6,8 +6,10 @@ refused, is decided in the room `machines`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
+
+from domain.frozen import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

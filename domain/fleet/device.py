@@ -10,10 +10,11 @@ Every reservation appends here with an expected version, so two leases cannot ge
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.hardware.capacity import NO_TIME, Level, Span, Totals, counted
 from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import (

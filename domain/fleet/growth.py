@@ -17,11 +17,12 @@ Source: design marketplace 8; rows K-5, K-7, K-12, K-13. Not who joins: `domain/
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.fleet.provider import existing_region
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.money import PPM
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused

@@ -7,7 +7,7 @@ Signatures are checked at the door, which knows Ed25519; here only what they are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.keys import (
@@ -19,6 +19,7 @@ from domain.fleet.keys import (
 )
 from domain.fleet.node import NodeState, existing_node, node_stream
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.refusal import Refused
 from domain.stream import Change, World
 

@@ -12,9 +12,10 @@ is surprised. Source: design marketplace 8, rows V-4 and K-15.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
+from domain.frozen import replace
 from domain.hardware.classes import REGISTRY, ModelRow, class_of, words_of
 from domain.money import Asset
 from domain.parties.reasons import PartiesReason

@@ -11,12 +11,13 @@ the node before the announced end. Source: design marketplace 8 and 9, row V-8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.duration import DAY_US
 from domain.fleet.node import existing_node
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World

@@ -13,7 +13,7 @@ is in `domain/fleet/condition.py`. Its devices become streams of their own on ad
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.condition import (
@@ -57,6 +57,7 @@ from domain.fleet.provider import APPROVED, existing_provider, existing_region, 
 from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import require_storage, serving, serving_no_more
 from domain.fleet.verdicts import NodeHardwareJudged, judged, verdict_of
+from domain.frozen import replace
 from domain.hardware.admission import Verdict
 from domain.hardware.constraints import ON_DEMAND
 from domain.hardware.facts import HardwareFacts

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_of, day_text
 from domain.fleet.cloud_regions import names_on
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.hardware.admission import WAIVABLE
 from domain.hardware.constraints import SETTINGS
 from domain.parties.account import open_account

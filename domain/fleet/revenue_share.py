@@ -12,13 +12,14 @@ Row K-1: all earnings reach one provider, the ledger splits them among the owner
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import DAY_US
 from domain.fleet.node import NodeState, existing_node, require_idle
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.money import PPM, Big, MoneyReason
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason

@@ -20,12 +20,13 @@ what clouds sell cheaper for a commitment, which we advise and cannot see.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import HOUR_US
 from domain.fleet.provider import CENTRAL, existing_provider, existing_region
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.draw import Drawn, draw
 from domain.funds.funding import require_balance
 from domain.money import Amount, Big, credit

@@ -16,10 +16,11 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_of, day_text
+from domain.frozen import replace
 from domain.money import Amount, Asset, Big, credit
 from domain.parties.account import account_of, existing_account
 from domain.parties.reasons import PartiesReason

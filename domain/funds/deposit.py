@@ -5,9 +5,10 @@ so the same deposit can never count twice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from domain.frozen import replace
 from domain.funds import card_money, debt
 from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset

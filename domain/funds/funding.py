@@ -14,9 +14,10 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
+from domain.frozen import replace
 from domain.funds.budget import ACCOUNT, left_this_month
 from domain.funds.reasons import FundsReason
 from domain.money import Amount

@@ -19,10 +19,11 @@ outside are whole cents. Money that no payment was started for is an operator's
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import DAY_US
+from domain.frozen import replace
 from domain.funds import card_money, debt
 from domain.funds.payment_terms import CENT_UNITS, terms_at
 from domain.funds.reasons import FundsReason

@@ -14,9 +14,10 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
+from domain.frozen import replace
 from domain.funds.funding import (
     GRANTS_MAX,
     PromotionExpired,

@@ -12,10 +12,11 @@ account may spend now (`domain/funds/funding.py`), not what its leases hold. Row
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_of, month_of_day
+from domain.frozen import replace
 from domain.funds.funding import sources_of
 from domain.funds.payment import PAYMENT_UNITS_MAX, StartPayment, decide_start, payment_of
 from domain.funds.payment_terms import CENT_UNITS, terms_at

@@ -11,10 +11,11 @@ Source: design economics 11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import DAY_US, SECOND_US
+from domain.frozen import replace
 from domain.governance.reasons import GovernanceReason
 from domain.governance.window import Gauge, faded, let_pass
 from domain.money import Asset, Big

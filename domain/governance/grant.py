@@ -22,11 +22,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, assert_never
 
 from domain.authority import ballot
 from domain.authority.vote import SignedVote, Subject, VoteCast, content_text, digest
+from domain.frozen import replace
 from domain.funds.reasons import FundsReason
 from domain.governance.reasons import GovernanceReason
 from domain.money import PPM, Amount, Asset, Big, token

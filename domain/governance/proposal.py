@@ -11,10 +11,11 @@ under it, no fact here. Source: design economics 12, row R-13 (RNP-005).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.authority.vote import CANCEL, NO, SINGLE, YES, Subject, VoteCast
+from domain.frozen import replace
 from domain.governance.document import Heading
 from domain.governance.reasons import GovernanceReason
 from domain.refusal import Refused

@@ -13,10 +13,11 @@ Source: design economics 12.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.settlement import AVAILABILITY, COMPUTE, Cut, Openings, Settlement, settle
+from domain.frozen import replace
 
 
 class RehearsalStops(Exception):

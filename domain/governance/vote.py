@@ -13,7 +13,7 @@ votes count, is decided in `domain/authority/ballot.py`. Source: design economic
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.authority import ballot
@@ -33,6 +33,7 @@ from domain.epochs.policy import (
     standing_policies,
 )
 from domain.epochs.reasons import EpochsReason
+from domain.frozen import replace
 from domain.governance.document import (
     DOCUMENT_BYTES_MAX,
     Document,

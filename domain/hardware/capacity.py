@@ -20,9 +20,10 @@ sell says `domain/hardware/sharing.py`; what is held at all, `domain/fleet/devic
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
+from domain.frozen import replace
 from domain.hardware.reasons import HardwareReason
 from domain.money import PPM, Big, MoneyReason
 from domain.parties.reasons import PartiesReason

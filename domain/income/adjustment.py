@@ -28,11 +28,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, assert_never
 
 from domain.chain.burn import burn_of
 from domain.chain.reasons import ChainReason
+from domain.frozen import replace
 from domain.funds.debt import RESERVE
 from domain.funds.reasons import FundsReason
 from domain.income.maturity import earnings_of, reduce

@@ -27,11 +27,12 @@ processor's own list (`domain/income/cash_out_matching.py`). Source: design econ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, assert_never
 
 from domain.brought import ClientPart, apportioned, as_parts, by_client
+from domain.frozen import replace
 from domain.funds.payment_terms import CENT_UNITS
 from domain.funds.reasons import FundsReason
 from domain.income.maturity import EARNED, brought_to, earnings_of

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any, assert_never
 
 from domain.calendar import day_start_us, first_day, month_named
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.reasons import FundsReason
 from domain.income.reasons import IncomeReason
 from domain.income.tax import TaxLine

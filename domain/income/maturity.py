@@ -21,12 +21,13 @@ Not how credits leave as cash (`domain/income/cash_out.py`), and not what a leas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from domain.brought import ClientPart, after_inflow, apportioned, as_parts
 from domain.duration import DAY_US, HOUR_US
 from domain.fleet.provider import PAYMENT_MODES
+from domain.frozen import replace
 from domain.funds import debt
 from domain.funds.payment_terms import CENT_UNITS
 from domain.income.reasons import IncomeReason

@@ -13,11 +13,12 @@ what comes later belongs to the next day. Source: design economics 9; row K-2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.brought import Brought, ClientPart, added, apportioned, as_parts, by_client
 from domain.calendar import day_of
+from domain.frozen import replace
 from domain.income.region_terms import may_gather, terms_of
 from domain.money import Amount, Big, credit
 from domain.stream import Change, Stream, World

@@ -17,7 +17,7 @@ economics 9; rows K-2, K-12.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.brought import apportioned, as_parts
@@ -27,6 +27,7 @@ from domain.fleet.node import node_of
 from domain.fleet.provider import existing_provider, existing_region
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import shares_before, split_among
+from domain.frozen import replace
 from domain.income.adjustment import open_book
 from domain.income.maturity import DEFAULT_WINDOW_US, PAYABLE, brought_to, windows_of
 from domain.income.region_pool import (

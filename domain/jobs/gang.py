@@ -14,11 +14,12 @@ join later and are billed from their own start. How members get ready and close 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.duration import DAY_US, MINUTE_US
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.jobs.job import existing_job, job_of
 from domain.jobs.reasons import JobsReason
 from domain.lease.lease import lease_of

@@ -12,8 +12,9 @@ reserved here. `MatchDecided` of each member tells the candidates it was chosen 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from domain.frozen import replace
 from domain.lease.choice import Candidate
 from domain.market.matching import (
     CANDIDATES_MAX,

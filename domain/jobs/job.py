@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias, assert_never
 
+from domain.frozen import replace
 from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import NOTHING, Constraints, require_constraints
 from domain.hardware.mig import has_profile

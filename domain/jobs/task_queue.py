@@ -13,10 +13,11 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.jobs.job import existing_job, job_of
 from domain.jobs.reasons import JobsReason
 from domain.lease.lease import lease_of

@@ -11,10 +11,11 @@ charged or withheld by it: disputes do that, and this is their evidence. Source:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.lease.lease import lease_of
 from domain.lease.reasons import LeaseReason
 from domain.metering.reasons import MeteringReason

@@ -10,9 +10,10 @@ held for usage; a lease ends when either of the two ends. Source: marketplace 2,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from domain.duration import SECOND_US
+from domain.frozen import replace
 from domain.funds.funding import Source
 from domain.gpu_time import GPU_HOUR_US, fee_for
 from domain.lease.escrow import TIME_MAX_US

@@ -9,8 +9,7 @@ escrow and their order are those of `domain/lease/funds.py`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from domain.frozen import replace
 from domain.funds.funding import require_no_debt, sources_of
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for, fee_for

@@ -25,11 +25,12 @@ they are, in which order they go) and `lease_budget` (which caps they count agai
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import HOUR_US
 from domain.fleet.revenue_share import OwnerPart, OwnerShare
+from domain.frozen import replace
 from domain.gpu_time import fee_for, gpu_us
 from domain.hardware.constraints import Constraints, Weights
 from domain.lease.budgets import Counted, LeaseParty

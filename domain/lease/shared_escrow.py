@@ -15,10 +15,11 @@ Source: marketplace 2; decision 0031.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from domain.duration import SECOND_US
+from domain.frozen import replace
 from domain.gpu_time import charge_for
 from domain.lease.budgets import Counted
 from domain.lease.escrow import TIME_MAX_US

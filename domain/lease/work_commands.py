@@ -10,8 +10,10 @@ about, so nobody can say later that something else was meant. The decisions are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
+
+from domain.frozen import replace
 
 # Facts.
 

@@ -11,7 +11,6 @@ hours changes a total. Facts, commands and state are those of `domain/lease/leas
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from domain.cloud.quotas import give_back
@@ -21,6 +20,7 @@ from domain.fleet.node import ended_with_its_job, existing_node
 from domain.fleet.provider import provider_of
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerPart, handed_on_since, split_among
+from domain.frozen import replace
 from domain.gpu_time import charge_for, gpu_us
 from domain.jobs.job import job_of
 from domain.jobs.parts import ended

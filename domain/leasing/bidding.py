@@ -8,13 +8,14 @@ is no longer there when the bid has won is dropped, and the next one wins.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.device import device_of, free_mem, free_share
 from domain.fleet.node import node_of
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import Weights
 from domain.hardware.reasons import HardwareReason

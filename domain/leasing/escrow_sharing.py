@@ -10,10 +10,11 @@ takes is in `domain/corrections/reversal.py`. Source: marketplace 2; decision 00
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.funding import require_no_debt, sources_of
 from domain.funds.reasons import FundsReason
 from domain.jobs.job import (

@@ -25,10 +25,11 @@ each charge of an export again (`ledger/bundle/recount.py`). Rows R-7, J-6; desi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.revenue_share import OwnerShare
+from domain.frozen import replace
 from domain.lease.accrual_steps import Step
 from domain.lease.budgets import uncount_budgets
 from domain.lease.funds import Held, take, total, without

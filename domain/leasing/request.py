@@ -10,10 +10,10 @@ those of `domain/lease/lease.py`.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import Constraints
 from domain.jobs.job import JobState, JobSubmitted, SubmitJob, existing_job, job_of

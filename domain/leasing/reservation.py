@@ -10,7 +10,6 @@ The match is checked again against the streams (`domain/leasing/terms.py`), and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from domain.cloud.quotas import take
@@ -19,6 +18,7 @@ from domain.fleet.device import device_of, device_stream
 from domain.fleet.node import NodeState, existing_node
 from domain.fleet.provider import provider_of
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.funding import require_no_debt
 from domain.funds.reasons import FundsReason
 from domain.jobs.job import FederatedFeeCarried, existing_job, job_stream

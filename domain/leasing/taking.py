@@ -8,8 +8,9 @@ views told of it goes with the command, so that the decision can ask every deman
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from domain.frozen import replace
 from domain.hardware.constraints import Weights
 from domain.lease.choice import Choice, Narrowed
 from domain.lease.lease import ReserveLease

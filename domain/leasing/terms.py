@@ -10,7 +10,6 @@ are locked with it, whatever is published later.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from domain.fleet.device import DeviceReserved, DeviceState, device_of
 from domain.fleet.maintenance import window_within
@@ -18,6 +17,7 @@ from domain.fleet.node import existing_node
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerShare, shares_of
+from domain.frozen import replace
 from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import WHOLE
 from domain.jobs.job import existing_job, job_of

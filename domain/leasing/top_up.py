@@ -7,10 +7,10 @@ So nobody else can fill an escrow and lock its renter out of it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.funding import require_no_debt
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for

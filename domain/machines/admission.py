@@ -14,12 +14,13 @@ with NVIDIA GPUs Secure Boot is off. What happens after the join code is the nod
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.node import IssueJoinCode, decide_issue_code, join_code_of
 from domain.fleet.provider import APPROVED, existing_provider, existing_region
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused

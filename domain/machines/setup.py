@@ -10,13 +10,14 @@ mined in the capacity books while this is on, apart from idle and never usage of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.condition import UPLINKS, IdleMiningSet, NodeSetupStated
 from domain.fleet.node import NodeState, existing_node, node_stream
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused

@@ -25,10 +25,11 @@ are made and awarded in `domain/leasing/bidding.py`, and an award is checked in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.funding import sources_of
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for

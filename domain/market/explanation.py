@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import SECOND_US
+from domain.frozen import replace
 from domain.hardware.constraints import ISOLATIONS
 from domain.hardware.host_kind import NETWORK_CLASSES, kernel_version
 from domain.hardware.sharing import MPS_STEP_PPM, slices_of

@@ -10,8 +10,9 @@ later. Where an end is not known (a lease that has not started) the device has n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from domain.frozen import replace
 from domain.market.dimensions import (
     DIMENSIONS,
     MIG_MODE,

@@ -14,8 +14,9 @@ design marketplace 3, rows C-1, C-5 and R-5. What a node must meet is in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from domain.frozen import replace
 from domain.hardware.constraints import Weights, weights_of
 from domain.lease.choice import Candidate
 from domain.lease.lease import MatchDecided

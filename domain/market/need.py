@@ -12,9 +12,9 @@ reservation asks again, from the streams (`domain/leasing/demands.py`). Prices f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from domain.fleet.provider import region_of
+from domain.frozen import replace
 from domain.funds.funding import sources_of
 from domain.gpu_time import GPU_HOUR_US
 from domain.hardware.constraints import NOTHING, Constraints, Weights

@@ -7,7 +7,7 @@ paid. A later price touches no open lease, because a lease locks its price.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, assert_never
 
 from domain.cloud.reasons import CloudReason
@@ -15,6 +15,7 @@ from domain.fleet.device import device_of
 from domain.fleet.node import NodeState, existing_node
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import (
     ISOLATIONS,

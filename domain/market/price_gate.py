@@ -10,8 +10,9 @@ costs the usage fee under every module. Source: design marketplace 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from domain.frozen import replace
 from domain.hardware.constraints import Constraints
 from domain.lease.lease import LeaseRequested, LeaseReserved, PrepaidTerm, RequestLease
 from domain.lease.reserved_term import term_us

@@ -10,9 +10,9 @@ time is higher. The renter's own node costs the usage fee alone, whatever the mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from domain.fleet.device import DeviceReserved, DeviceState, reserve
+from domain.frozen import replace
 from domain.hardware.sharing import Held, mode_of, price_weight_ppm
 from domain.lease.lease import LeaseRequested, LeaseReserved, MigInstances
 from domain.market.offer import OfferPublished, modes_of

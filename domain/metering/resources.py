@@ -17,8 +17,10 @@ however often rows are cut. Rows of one lease never overlap; a report that has s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from domain.frozen import replace
 
 AMOUNTS = ("cpu_us", "memory_byte_s", "storage_byte_s", "received_bytes", "sent_bytes")
 """The columns that tell an amount."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
+from domain.frozen import replace
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World

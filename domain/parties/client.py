@@ -14,9 +14,10 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
+from domain.frozen import replace
 from domain.money import PPM
 from domain.parties.account import account_of, open_account
 from domain.parties.reasons import PartiesReason

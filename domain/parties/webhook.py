@@ -11,9 +11,10 @@ Scheme: Standard Webhooks (design api 11).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
+from domain.frozen import replace
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused

@@ -10,13 +10,14 @@ decides nothing: it is shown. Source: design marketplace 8, rows J-4 and J-8.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, assert_never
 
 from domain.duration import HOUR_US
 from domain.fleet.licence import licence_of
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.pools.pool import pool_of
 from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused

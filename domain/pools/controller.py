@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, assert_never
 
+from domain.frozen import replace
 from domain.pools.pool import pool_of
 from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused

@@ -9,7 +9,7 @@ policy's scheduler works is in `domain/pools/scheduling.py`, who waits in `domai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.duration import DAY_US, MINUTE_US
@@ -17,6 +17,7 @@ from domain.fleet.node import NodeState, existing_node, node_stream
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.hardware.constraints import RANKS, Constraints, Weights
 from domain.money import PPM
 from domain.parties.account import open_account

@@ -9,10 +9,11 @@ again with `domain.pools.scheduling.next_request`: it is checked here, too, befo
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.lease.close_codes import EXPIRED as EXPIRED_CODE
 from domain.lease.close_codes import NO_MATCH
 from domain.lease.lease import CloseLease, Lease, LeaseQueued, lease_of, lease_stream

@@ -16,9 +16,10 @@ J-7, V-9.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
+from domain.frozen import replace
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
 

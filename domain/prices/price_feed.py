@@ -17,11 +17,12 @@ network's decision. Not the formulas (`domain/prices/oracle.py`). Source: design
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import DAY_US, SECOND_US
+from domain.frozen import replace
 from domain.parties.reasons import PartiesReason
 from domain.prices.oracle import BPS, HEALTHY, LIMITS, Observation, Reading, read_price
 from domain.prices.reasons import PricesReason

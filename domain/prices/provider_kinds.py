@@ -13,9 +13,10 @@ force. Source: row C-2.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from domain.frozen import replace
 from domain.money import Amount, Asset, credit
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason

@@ -10,9 +10,10 @@ nothing. Source: design economics 3; rows C-20 to C-22, C-30, R-15, J-6, V-6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
+from domain.frozen import replace
 from domain.money import PPM, Amount, Asset, Big, MoneyReason, credit
 from domain.parties.reasons import PartiesReason
 from domain.prices import profit_bound

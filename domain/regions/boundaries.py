@@ -13,12 +13,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.growth import OPEN, OPENING, WAITLISTED
 from domain.fleet.provider import existing_region
 from domain.fleet.roles import ADDRESS
+from domain.frozen import replace
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World

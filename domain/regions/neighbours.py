@@ -24,7 +24,7 @@ believed: that a node which was not reached is at fault, and not the one that tr
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -32,6 +32,7 @@ from domain.duration import DAY_US, HOUR_US, MINUTE_US
 from domain.fleet.node import NodeState, existing_node, node_of
 from domain.fleet.provider import existing_region
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.regions.neighbour_proofs import (

@@ -11,13 +11,14 @@ infrastructure costs (`domain/income/region_sharing.py`). Source: rows K-5, K-12
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.calendar import day_of
 from domain.fleet.growth import INGRESS, growth_of
 from domain.fleet.node import existing_node
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World

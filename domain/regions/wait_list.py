@@ -12,12 +12,13 @@ tells where a region is wanted. Source: design marketplace 8; rows K-5, K-11, K-
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.fleet.growth import FIRST_USER, WAIT_LIST, WAITLISTED, growth_of, opening_changes
 from domain.fleet.provider import existing_region, region_of
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_named, day_of, day_start_us, day_text, days_in, month_of_day
 from domain.fleet.provider import CENTRAL, existing_provider, existing_region
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.funds.draw import Drawn, draw
 from domain.funds.funding import require_balance
 from domain.money import Amount, Big, credit

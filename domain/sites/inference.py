@@ -12,10 +12,11 @@ plugged in of video and media (`ACCESS`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.refusal import Refused
 from domain.sites.device_config import existing_device_config, require_store
 from domain.sites.edge_device import Configured, edge_devices_of

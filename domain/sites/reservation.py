@@ -9,9 +9,10 @@ over. Name and port are published on the region's network by mDNS. Rows C-9 and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
+from domain.frozen import replace
 from domain.refusal import Refused
 from domain.sites.datastore import require_site
 from domain.sites.names import NAME, NAME_RULE, free_name, take_name

@@ -11,10 +11,11 @@ not held here; what of them moves is metered by transfers of leases. Row R-24.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.provider import existing_region
+from domain.frozen import replace
 from domain.parties.account import open_account
 from domain.paths import PATH_BYTES_MAX
 from domain.refusal import Refused

@@ -13,9 +13,10 @@ network. An offer that promises less afterwards takes nothing from a lease that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
+from domain.frozen import replace
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `node-room:{node_id}`.

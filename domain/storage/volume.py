@@ -28,7 +28,7 @@ others. Row R-20, design marketplace 8; decision 0060.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import HOUR_US
@@ -36,6 +36,7 @@ from domain.fleet.growth import growth_of
 from domain.fleet.provider import existing_provider, existing_region, region_of
 from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import require_storage
+from domain.frozen import replace
 from domain.funds.draw import Drawn, draw
 from domain.funds.funding import Source, require_no_debt, sources_of
 from domain.funds.reasons import FundsReason

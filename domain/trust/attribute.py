@@ -12,13 +12,14 @@ the statement back. Source: design marketplace 8.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, assert_never
 
 from domain.fleet.node import existing_node
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.lease.countersign import signer_stream
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason

@@ -13,11 +13,12 @@ Source: design metering 9.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.device import device_of
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.money import PPM
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World

@@ -31,10 +31,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from domain.decay import WEIGHT_BITS, weights
 from domain.duration import DAY_US
+from domain.frozen import replace
 from domain.lease.close_codes import CLOSE_REASONS, START_TIMEOUT, UNREACHABLE, fault_of
 from domain.money import PPM
 from domain.trust.reputation_terms import (

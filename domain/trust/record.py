@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.device import device_of
 from domain.fleet.node import existing_node
 from domain.fleet.reasons import FleetReason
+from domain.frozen import replace
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 from domain.trust.reasons import TrustReason

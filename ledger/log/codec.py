@@ -23,6 +23,7 @@ from uuid import UUID
 
 import msgspec
 
+from domain.frozen import maker
 from domain.money import Amount, Asset
 from domain.rules import FACTS
 
@@ -185,6 +186,8 @@ def _sequence_encoder(origin: Any, arguments: tuple[Any, ...], plain_int: _Encod
         parts = [_encoder(argument, plain_int) for argument in arguments]
         return lambda values: [part(v) for part, v in zip(parts, values, strict=True)]
     item = _encoder(arguments[0], plain_int)
+    if item is _json_int and origin is tuple:
+        return _json_ints
     if origin is frozenset:
         return lambda values: [item(value) for value in sorted(values)]
     return lambda values: [item(value) for value in values]
@@ -199,11 +202,17 @@ def _object_encoder(kind: Any, plain_int: _Encode) -> _Encode:
 
     def encode_object(value: Any) -> Values:
         assert type(value) is kind, f"{type(value).__name__} is not {kind.__name__}"
-        return {
-            name: plain if part is _as_it_is else part(plain)
-            for name, part, plain in zip(names, parts, values_of(value), strict=True)
-            if plain is not None
-        }
+        found = {}
+        for name, part, plain in zip(names, parts, values_of(value), strict=True):
+            if plain is None:
+                continue
+            if part is _json_int:  # most are; looked at here, without a call for each
+                assert type(plain) is int, plain
+                assert -JSON_INT_MAX <= plain <= JSON_INT_MAX, _rounded(plain)
+            elif part is not _as_it_is:
+                plain = part(plain)
+            found[name] = plain
+        return found
 
     return encode_object
 
@@ -236,8 +245,19 @@ def _any_int(value: int) -> int:
 
 def _json_int(value: int) -> int:
     assert type(value) is int, value
-    assert -JSON_INT_MAX <= value <= JSON_INT_MAX, f"{value} would be rounded: mark it Big"
+    assert -JSON_INT_MAX <= value <= JSON_INT_MAX, _rounded(value)
     return value
+
+
+def _json_ints(values: Sequence[int]) -> list[int]:
+    for value in values:
+        assert type(value) is int, value
+        assert -JSON_INT_MAX <= value <= JSON_INT_MAX, _rounded(value)
+    return list(values)
+
+
+def _rounded(value: int) -> str:
+    return f"{value} would be rounded: mark it Big"
 
 
 def _build_decoder(kind: Any) -> Callable[[Any], Any]:
@@ -283,23 +303,25 @@ def _object_decoder(kind: Any) -> Callable[[Any], Any]:
         if field.init
     ]
     assert all(field.init or field.default is not MISSING for field in fields(kind))
+    make = maker(kind)
 
     def decode_object(values: Any) -> Any:
         if type(values) is not dict:
             _wrong(values, kind.__name__)
-        decoded = {}
+        decoded: list[Any] = []
         absent = 0
         for name, part, is_optional in parts:
             if name in values:
-                decoded[name] = part(values[name])
+                decoded.append(part(values[name]))
             elif is_optional:
-                decoded[name] = None
+                decoded.append(None)
                 absent += 1
             else:
                 raise NotStorable(f"{kind.__name__}.{name} is missing")
         if len(values) + absent != len(parts):
-            raise NotStorable(f"{kind.__name__} has no {sorted(values.keys() - decoded.keys())}")
-        return kind(**decoded)
+            known = {name for name, _, _ in parts}
+            raise NotStorable(f"{kind.__name__} has no {sorted(values.keys() - known)}")
+        return make(*decoded)
 
     return decode_object
 

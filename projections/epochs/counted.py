@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from domain.epochs.taken_back import owed_after, set_off
+from domain.frozen import replace
 from projections.epochs.epochs import Preview, Tokens, Weight, read_burned_tokens, read_tokens_until
 from projections.runner import Connection
 

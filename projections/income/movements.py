@@ -20,6 +20,7 @@ from projections import read
 from projections.runner import Connection, Projection, Rule
 
 KINDS: Mapping[str, str | tuple[str, str]] = {
+    "lease.usage_accrued.v1": ("usage", "earning"),
     "deposit.confirmed.v1": "deposit",
     "deposit.credits_purchased.v1": "purchase",
     "payment.received.v1": "payment",
@@ -43,7 +44,6 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "escrow.funded.v1": "hold",
     "escrow.returned.v1": "refund",
     "escrow.funds_taken.v1": "reversal",
-    "lease.usage_accrued.v1": ("usage", "earning"),
     "lease.closed.v1": "refund",
     "lease.settled.v1": "refund",
     "lease.term_ended_early.v1": ("early_end", "earning"),
@@ -82,7 +82,9 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "region.day_shared.v1": "region_cost",
     "region.shares_paid.v1": "region_share",
 }
-"""What a fact's lines are for; of two kinds the second is that of the parts a party earns on."""
+"""What a fact's lines are for; of two kinds the second is that of the parts a party earns on. They
+are looked for in this order: most lines are of usage.
+"""
 
 OTHER = "other"
 EARNED_PARTS = ("holdback", "payable")
@@ -188,13 +190,13 @@ _MOVEMENTS = f"""WITH moved AS (
     ), stored AS (
         INSERT INTO own.movement
         SELECT t.book, t.position, t.kind, t.change,
-            coalesce(w.change, 0) + sum(t.change) OVER (PARTITION BY t.book ORDER BY t.position),
-            coalesce(k.lines, 0)
-                + count(*) OVER (PARTITION BY t.book, t.kind ORDER BY t.position),
-            coalesce(k.change, 0)
-                + sum(t.change) OVER (PARTITION BY t.book, t.kind ORDER BY t.position)
+            coalesce(w.change, 0) + sum(t.change) OVER of_book,
+            coalesce(k.lines, 0) + count(*) OVER of_kind,
+            coalesce(k.change, 0) + sum(t.change) OVER of_kind
         FROM told t LEFT JOIN own.tally w ON w.book = t.book AND w.kind = ''
         LEFT JOIN own.tally k ON k.book = t.book AND k.kind = t.kind
+        WINDOW of_book AS (PARTITION BY t.book ORDER BY t.position ROWS UNBOUNDED PRECEDING),
+            of_kind AS (PARTITION BY t.book, t.kind ORDER BY t.position ROWS UNBOUNDED PRECEDING)
         RETURNING *
     )
     INSERT INTO own.tally AS t

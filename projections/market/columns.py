@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.frozen import replace
 from domain.hardware.constraints import ISOLATIONS
 from domain.hardware.host_kind import NETWORK_CLASSES
 from domain.hardware.sharing import SHARING_MODES

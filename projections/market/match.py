@@ -11,7 +11,7 @@ partitions, key by key, and handed to the reference, which ranks them and picks 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.duration import SECOND_US
+from domain.frozen import replace
 from domain.hardware.constraints import weights_of
 from domain.hardware.sharing import MPS_STEP_PPM
 from domain.lease.choice import Narrowed

@@ -72,7 +72,7 @@ _RULES = (
                 o.opened_at_us + f.hour_index * {GPU_HOUR_US} AS began_us
             FROM facts f JOIN own.opened o ON o.lease_id = f.lease_id
             LEFT JOIN own.lease l ON l.lease_id = f.lease_id) a
-        GROUP BY 1, 2, 3, 4, 5, 6
+        GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
         ON CONFLICT (account_id, hour_us, client_id, project_id, end_user_ref, model)
         DO UPDATE SET
             accruals = t.accruals + excluded.accruals, gpu_us = t.gpu_us + excluded.gpu_us,

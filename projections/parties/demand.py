@@ -193,7 +193,7 @@ _RULES = (
                 l.opened_at_us + f.hour_index * {GPU_HOUR_US} AS began_us
             FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id
             WHERE l.opened_at_us IS NOT NULL) a
-        GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+        GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
         ON CONFLICT (hour_us, node_id, pool_id, account_id, provider_account_id, client_id,
             project_id, end_user_ref, kind, work, group_ids)
         DO UPDATE SET accruals = t.accruals + excluded.accruals,

@@ -112,7 +112,8 @@ _FROM_DAY = f"""((f.at_us + coalesce((
 _DEVICES = """greatest(1, (SELECT count(*) FROM own.device_at a WHERE a.node_id = {node}
     AND a.from_position < f.position
     AND (a.until_position IS NULL OR a.until_position > f.position)))"""
-_EXCUSED = """(SELECT coalesce(sum(upper(r) - lower(r)), 0) FROM unnest((
+_EXCUSED = """CASE WHEN EXISTS (SELECT FROM own.maintenance m WHERE m.node_id = {node}) THEN (
+    SELECT coalesce(sum(upper(r) - lower(r)), 0) FROM unnest((
     SELECT range_agg(int8range(greatest(m.from_us, f.from_us), least(
         m.until_us, {until}, CASE WHEN m.cancelled_position < f.position
             THEN m.cancelled_at_us ELSE m.until_us END)))
@@ -120,7 +121,7 @@ _EXCUSED = """(SELECT coalesce(sum(upper(r) - lower(r)), 0) FROM unnest((
     WHERE m.node_id = {node} AND m.position < f.position
         AND m.from_us < {until} AND m.until_us > f.from_us
         AND (m.cancelled_position IS NULL OR m.cancelled_position > f.position
-            OR m.cancelled_at_us > greatest(m.from_us, f.from_us)))) r)"""
+            OR m.cancelled_at_us > greatest(m.from_us, f.from_us)))) r) ELSE 0 END"""
 _COLUMNS = """kind, subject_id, input, origin, position, since, ref, client_id, counterparty, day,
     from_day, good, total, carried"""
 RELATED = f"(f.own OR {is_paid_back('f.account_id')})"
@@ -458,7 +459,7 @@ EVIDENCE = (
             CROSS JOIN LATERAL (
                 SELECT {_DEVICES.format(node="n.node_id")} AS count OFFSET 0) d
             CROSS JOIN LATERAL (
-                SELECT {_EXCUSED.format(node="n.node_id", until="f.to_us")} / 1000 AS ms
+                SELECT ({_EXCUSED.format(node="n.node_id", until="f.to_us")}) / 1000 AS ms
                 OFFSET 0) out
             CROSS JOIN LATERAL (
                 SELECT (f.physical->>'units')::numeric AS physical_ms,
@@ -503,7 +504,7 @@ EVIDENCE = (
                     SELECT l.node_id, l.provider_id, f.position, l.position AS since, f.lease_id,
                         {_DAY} AS day,
                         div(l.ppm::numeric * greatest(0, f.ran_us - f.told_us - {SLACK_US}
-                                - {_EXCUSED.format(node="l.node_id", until="f.until_us")}),
+                                - ({_EXCUSED.format(node="l.node_id", until="f.until_us")})),
                             1000000 * {_DEVICES.format(node="l.node_id")}) AS lost,
                         (SELECT coalesce(sum(-e.good), 0) FROM own.evidence e
                             WHERE e.ref = f.lease_id AND e.kind = 'node' AND NOT e.carried

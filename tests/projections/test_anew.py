@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from projections import anew, runner, tables
+from projections import anew, decoded, runner, tables
+from projections.audit.audit_index import AUDIT_INDEX
 from projections.decoded import Decoded
 from projections.runner import GapInLog
 from projections.tables import PROJECTIONS
@@ -34,11 +35,19 @@ def told(postgres: Databases, story_template: str) -> Iterator[tuple[str, psycop
         yield database, connection
 
 
+@pytest.mark.parametrize("again_max", [0, decoded.DECODED_AGAIN_MAX])
 @pytest.mark.parametrize(("workers", "facts_max"), [(1, anew.FACTS_MAX), (2, 150)])
 def test_facts_that_were_decoded_once_give_every_view_the_rows_it_has(
-    told: tuple[str, psycopg.Connection[Any]], workers: int, facts_max: int
+    told: tuple[str, psycopg.Connection[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    workers: int,
+    facts_max: int,
+    again_max: int,
 ) -> None:
-    """However the log is cut, and whichever connection goes through which view."""
+    """However the log is cut, whichever connection goes through which view, and whether a kind of
+    fact has a table or each rule decodes it.
+    """
+    monkeypatch.setattr(decoded, "DECODED_AGAIN_MAX", again_max)
     database, connection = told
     before = connection.execute(SCHEMAS).fetchall()
     found = anew.compare(database, workers=workers, facts_max=facts_max)
@@ -114,6 +123,23 @@ def test_a_name_of_a_fact_is_no_statement(told: tuple[str, psycopg.Connection[An
         )
         Decoded(connection, PROJECTIONS, "proj_decoded_0", 0, 200)
         assert ("proj_fleet",) in connection.execute(SCHEMAS).fetchall()
+
+
+def test_a_name_of_a_fact_is_no_parameter(
+    told: tuple[str, psycopg.Connection[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where some kinds have a table, the others are named, and `%` begins a parameter."""
+    _, connection = told
+    monkeypatch.setattr(decoded, "DECODED_AGAIN_MAX", 10)
+    with connection.transaction(force_rollback=True):
+        connection.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
+        connection.execute("UPDATE market_events SET topic = 'a%sb' WHERE notification_id = 7")
+        tables.create(connection, AUDIT_INDEX, schema="proj_tried")
+        Decoded(connection, PROJECTIONS, "proj_decoded_0", 0, 200).apply(
+            connection, AUDIT_INDEX, "proj_tried"
+        )
+        found = connection.execute("SELECT topic FROM proj_tried.fact WHERE position = 7")
+        assert found.fetchall() == [("a%sb",)]
 
 
 MOVED = """
@@ -192,16 +218,16 @@ def test_what_a_killed_proof_has_left_is_removed_unless_one_lives(
     told: tuple[str, psycopg.Connection[Any]],
 ) -> None:
     database, connection = told
-    decoded = f"{tables.DECODED}0"
+    scratch = f"{tables.DECODED}0"
     tables.create(connection, PROJECTIONS[0], schema=f"{PROJECTIONS[0].schema}_next")
-    Decoded(connection, PROJECTIONS, decoded, 0, 10)
-    left = {f"{PROJECTIONS[0].schema}_next", decoded}
+    Decoded(connection, PROJECTIONS, scratch, 0, 10)
+    left = {f"{PROJECTIONS[0].schema}_next", scratch}
     with psycopg.connect(database, autocommit=True) as living, tables.building(living):
         assert tables.left_behind(connection) == {}
         tables.ensure(connection)
         assert left <= {name for (name,) in connection.execute(SCHEMAS)}
     assert tables.left_behind(connection).keys() == left
     with psycopg.connect(database, autocommit=True) as server:
-        server.execute(f"SET ROLE {tables.OWNER}".encode())
+        server.execute(f"SET ROLE {runner.OWNER}".encode())
         tables.ensure(server)
     assert left.isdisjoint(name for (name,) in connection.execute(SCHEMAS))

@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
@@ -29,6 +29,7 @@ from api.console.sessions.sessions import Session
 from api.console.visits.reading import refused
 from api.leasing.watched import WATCHED_MAX, Seen, look
 from api.process.service import Service
+from domain.frozen import replace
 
 logger = logging.getLogger(__name__)
 

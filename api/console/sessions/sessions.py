@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from api.door.auth import KEY, Principal, principal_of
 from api.door.errors import Problem, problem
 from api.process.service import Service
+from domain.frozen import replace
 from domain.parties.account import SCOPES, effective_scopes
 from ledger.beside import console_sessions
 from ledger.beside.console_sessions import LIFE_US, ConsoleSession

@@ -77,8 +77,11 @@ class Places:
         semaphore, users = self._of.setdefault(name, (asyncio.Semaphore(self._each), [0]))
         users[0] += 1
         try:
-            async with asyncio.timeout(WAIT_SECONDS_MAX):
-                await semaphore.acquire()
+            if semaphore.locked():
+                async with asyncio.timeout(WAIT_SECONDS_MAX):
+                    await semaphore.acquire()
+            else:
+                await semaphore.acquire()  # at once: no clock is set for it
         except BaseException as error:
             self._forget(name)
             if isinstance(error, TimeoutError):
