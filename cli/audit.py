@@ -186,7 +186,7 @@ def load(
     make_data_dir(settings.data_dir)
     with database(settings, make=True) as conninfo, progress() as step:
         loaded, auditor_key = load_bundle(
-            conninfo, settings.data_dir, directory, report.checkpoint, step
+            conninfo, settings.data_dir, directory, report, step
         )
     told = {
         "loaded": True,
@@ -199,6 +199,8 @@ def load(
         "log_key": loaded.log_key,
         "key_given": report.key_given,
         "checked_against_published_root": report.against is not None,
+        "times_signed": False,
+        "times_sha256": loaded.times_sha256,
         "data_dir": str(settings.data_dir),
         "auditor_key": str(auditor_key),
     }

@@ -60,8 +60,7 @@ def read(path: Path) -> bytes:
     """The 32 bytes of a key file that is there. Raises SecretUnreadable."""
     if not path.exists():
         raise SecretUnreadable(f"{path} is not there: was its folder lost, or is it not mounted?")
-    if path.stat().st_mode & 0o077:
-        raise SecretUnreadable(f"{path} can be read by others: chmod 600 {path}")
+    _require_own(path)
     try:
         found = bytes.fromhex(path.read_text(encoding="ascii"))
     except ValueError:
@@ -71,12 +70,20 @@ def read(path: Path) -> bytes:
     return found
 
 
+def _require_own(path: Path) -> None:
+    if path.stat().st_mode & 0o077:
+        raise SecretUnreadable(f"{path} can be read by others: chmod 600 {path}")
+
+
 def auditor_sha256(data_dir: Path) -> str | None:
-    """By what the key of a copy is known, in hex; None where there is no such file."""
+    """By what the key of a copy is known, in hex; None where there is no such file.
+    Raises SecretUnreadable.
+    """
     path = folder_of(data_dir) / AUDITOR
     if not path.exists():
         return None
-    return hashlib.sha256(path.read_text(encoding="ascii").strip().encode()).hexdigest()
+    _require_own(path)
+    return hashlib.sha256(path.read_bytes().strip()).hexdigest()
 
 
 def keep_auditor_key(data_dir: Path, key: str) -> Path:

@@ -149,9 +149,9 @@ class Service:
                 conninfo = make_conninfo(conninfo, options=f"{options} {READ_ONLY}".lstrip())
             with _made_ready(conninfo, settings, lost) as connection:
                 service = cls(settings, conninfo, clock or WallClock())
-                service._find_copy(connection)
                 service.embedded = embedded
                 stack.callback(service._close)
+                service._find_copy(connection)
                 founding.require_environment(service.ledger, settings)
                 lane_store.require_placed(connection)
                 if not settings.read_only:
@@ -363,6 +363,7 @@ def _require_primary(connection: Connection) -> None:
             " recorded, signed or paid with it, whatever keys lie here. Answer from it with `serve"
             " --read-only` (TALLYSTICK_READ_ONLY=true), add a later export with `audit load`, or"
             " name another data folder for a log of your own"
+            + (f". And {loaded.unproven}" if loaded.unproven else "")
         )
     if runner.is_read_only(connection):
         raise NotReady(

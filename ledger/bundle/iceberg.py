@@ -82,8 +82,6 @@ def register(
         }
         for table in tables.values():
             _require_successor(table, manifest)
-        with tables["market"].update_schema(allow_incompatible_changes=True) as change:
-            change.union_by_name(parquet.MARKET)  # a table of format 1 tells no times
         return tuple(
             _set(f"{namespace}.{name}", table, files[name], manifest)
             for name, table in tables.items()
@@ -176,6 +174,9 @@ def _set(
         MANIFEST: str(manifest["sha256"]),
     }
     with table.transaction() as change:
+        if name.endswith(".market"):
+            with change.update_schema(allow_incompatible_changes=True) as columns:
+                columns.union_by_name(parquet.MARKET)  # a table of format 1 tells no times
         if before:
             change.delete(AlwaysTrue())  # whole files: no row is read, no file is removed
         if files:

@@ -16,11 +16,13 @@ whether the rows are signed (`ledger/bundle/verify.py`), views, and files beside
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
+from struct import pack
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -38,6 +40,7 @@ from ledger.bundle.shape import (
     CHECKPOINT_FILE,
     KEYS_FILE,
     MANIFEST_FILE,
+    LoadRefused,
     LogFile,
     MarketNotes,
     PinFact,
@@ -51,7 +54,12 @@ from ledger.log.durable import DurableConnection
 from ledger.log.rebooked import names_booked
 from ledger.log.recorder import APP_ROLE, record_again
 from ledger.tree import cut, trees
-from ledger.tree.checkpoint import Checkpoint, parse_checkpoint, split_note
+from ledger.tree.checkpoint import (
+    Checkpoint,
+    NoteInvalid,
+    open_checkpoint,
+    parse_verifier_key,
+)
 
 Connection = psycopg.Connection[Any]
 Begin = Callable[[Connection, str, str], None]
@@ -69,12 +77,9 @@ _REPORTS = """
     SELECT position, chain, flags, recorded_us FROM public.usage_event
     WHERE lane = %s AND position BETWEEN %s AND %s ORDER BY position
 """
-_FORGED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+_OTHER_NOTES = "DELETE FROM public.checkpoint WHERE size = %s AND note <> %s"
+FORGED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What a fact that no door has let in may raise where it is read."""
-
-
-class LoadRefused(Exception):
-    """This export and this database do not go together; the message says why."""
 
 
 class LoadDiffers(Exception):
@@ -100,6 +105,11 @@ class Loaded:
     reports: int
     facts_before: int
     reports_before: int
+    times_sha256: str
+    """Over when each fact and each report was recorded, as the export says: two who have the same
+    signed head compare it, because no signature covers these times. Of each the time in 8 bytes,
+    big-endian, in order of positions, of the market log and then of lane 0 to 63.
+    """
     epochs: dict[int, tuple[str, str | None]] = field(default_factory=dict)
     """SHA-256 of the epoch file, and of the file by client, as each seal says."""
     roots: dict[int, str] = field(default_factory=dict)
@@ -107,22 +117,30 @@ class Loaded:
 
 
 def load_logs(
-    conninfo: str, directory: Path, verified: Checkpoint | None, begin: Begin, step: Step = not_told
+    keeper: Connection,
+    conninfo: str,
+    directory: Path,
+    verified: Checkpoint | None,
+    begin: Begin,
+    step: Step = not_told,
 ) -> Loaded:
     """Append what a verified export has and this database has not.
 
-    `verified` is the head that was verified: what changed in the folder since has not its root.
-    `begin` says of the database that it is a copy, and refuses one that is anything else.
+    `keeper` holds the lock of the load (`opened`) and keeps what is beside the logs; another
+    connection appends, as a server does. `verified` is the head that was verified: what changed in
+    the folder since has not its root. `begin` says of the database that it is a copy, and refuses one that is anything else.
     `step` counts facts and reports. Raises LoadRefused, LoadDiffers, LanesMisplaced.
     """
     export = _Export.read(directory)
     if export.head != verified:
         raise LoadRefused("the export has another head than the one that was verified")
-    with _opened(conninfo) as (keeper, writer):
-        facts, reports = market.head(keeper), _reports(keeper)
-        with keeper.transaction():
-            begin(keeper, export.head.origin, export.log_key)
-            _require_same_history(keeper, export, facts)
+    keeper.execute(f"SET ROLE {KEEPER}".encode())
+    facts, reports = market.head(keeper), _reports(keeper)
+    _require_same_history(keeper, export, facts)
+    begin(keeper, export.head.origin, export.log_key)
+    with DurableConnection.connect(conninfo, autocommit=True) as writer:
+        pgbin.register(writer)
+        writer.execute(f"SET ROLE {APP_ROLE}".encode())
         work = _Load(export, keeper, writer, step)
         work.facts()
         work.reports()
@@ -131,24 +149,21 @@ def load_logs(
             export.head,
             export.log_key,
             *(market.head(keeper), _reports(keeper), facts, reports),
+            work.times.hexdigest(),
             {one.epoch: (one.file_sha256, one.clients_sha256) for one in work.notes.sealed},
             work.notes.roots,
         )
 
 
 @contextmanager
-def _opened(conninfo: str) -> Generator[tuple[Connection, Connection], None, None]:
-    """One connection that keeps what is beside the logs, and one that appends as a server does."""
-    with (
-        DurableConnection.connect(conninfo, autocommit=True) as keeper,
-        DurableConnection.connect(conninfo, autocommit=True) as writer,
-    ):
+def opened(conninfo: str) -> Generator[Connection, None, None]:
+    """A connection of the login's own role, with the lock of this load until it is closed: the
+    next load begins when views, files and the word that all is there are done. Raises LockHeld.
+    """
+    with DurableConnection.connect(conninfo, autocommit=True) as keeper:
         advisory.lock(keeper, _LOADING, "this copy, into which another process loads")
         lane_store.require_market(keeper)
-        keeper.execute(f"SET ROLE {KEEPER}".encode())
-        pgbin.register(writer)
-        writer.execute(f"SET ROLE {APP_ROLE}".encode())
-        yield keeper, writer
+        yield keeper
 
 
 def _reports(connection: Connection) -> int:
@@ -156,22 +171,26 @@ def _reports(connection: Connection) -> int:
 
 
 def _require_same_history(connection: Connection, export: _Export, facts: int) -> None:
-    """That each log of the export has the last row that is here. Raises LoadRefused."""
+    """That the export has all that is here, with the same times. Raises LoadRefused."""
     if facts > export.head.size:
         raise LoadRefused(
             f"this copy has {facts} facts already, and the export {export.head.size}: load a later"
             " export, or name another data folder"
         )
-    there = connection.execute(_FACTS, (facts, facts), binary=True).fetchone()
-    heads: list[tuple[int | None, int, bytes]] = [] if there is None else [(None, *there[:2])]
-    heads += [(head.lane, head.position, head.hash) for head in usage.lane_heads(connection)]
-    for lane, position, chain in heads:
-        if position and export.chain_at(lane, position) != chain:
-            log = "market" if lane is None else f"usage/{lane}"
+    heads = {head.lane: head.position for head in usage.lane_heads(connection)}
+    for lane in (None, *range(LANES)):
+        last = facts if lane is None else heads[lane]
+        try:
+            for rows in _groups(islice(export.rows(lane), last), lane):
+                _require_same(connection, lane, rows)
+            if last > export.size(lane):
+                raise LoadDiffers(_log(lane), export.size(lane) + 1, "it is not in the export")
+        except LoadDiffers as differs:
             raise LoadRefused(
-                f"this copy has another {log} position {position} than the export: they are not of"
-                " one history. Name another data folder, and ask which of the two was signed"
-            )
+                f"this copy has another {differs.log} position {differs.position} than the export,"
+                " or another time of it: they are not of one history. Name another data folder, and"
+                " ask which of the two was signed, and which times are right"
+            ) from None
 
 
 # --- what an export has ------------------------------------------------------------------------
@@ -196,13 +215,16 @@ class _Export:
                 " that: ask for one that this version of tallystick wrote"
             )
         note = (directory / CHECKPOINT_FILE).read_text(encoding="utf-8")
+        log_key = str(read_json((directory / KEYS_FILE).read_bytes())["log"])
+        try:
+            head = open_checkpoint(note, parse_verifier_key(log_key))
+        except NoteInvalid as error:
+            raise LoadRefused(f"the key of the export has not signed its head: {error}") from None
         named = (log_file(entry["path"]) for entry in manifest["files"])
         cut_there = manifest["cut"]
         return cls(
             directory,
-            parse_checkpoint(split_note(note)[0]),
-            note,
-            str(read_json((directory / KEYS_FILE).read_bytes())["log"]),
+            *(head, note, log_key),
             tuple(sorted({one for one in named if one}, key=lambda file: file.first)),
             tuple(cut_there["sizes"]) if cut_there else (0,) * LANES,
         )
@@ -214,15 +236,8 @@ class _Export:
             if file.lane == lane:
                 yield from parquet.read_log(self.directory / file.path, schema)
 
-    def chain_at(self, lane: int | None, position: int) -> bytes | None:
-        """Of a row of a lane or of the market log; None where there is no such row."""
-        schema, column = (parquet.MARKET, 6) if lane is None else (parquet.USAGE, 7)
-        for file in self.files:
-            if file.lane == lane and file.first <= position <= file.last:
-                rows = parquet.read_log(self.directory / file.path, schema)
-                row = next(islice(rows, position - file.first, None), None)
-                return None if row is None else bytes(row[column])
-        return None
+    def size(self, lane: int | None) -> int:
+        return self.head.size if lane is None else self.sizes[lane]
 
 
 class _Fact(NamedTuple):
@@ -259,13 +274,15 @@ class _Load:
     writer: Connection
     step: Step
     notes: MarketNotes = field(default_factory=MarketNotes)
+    times: Any = field(default_factory=sha256)
     _accounts: dict[str, int] = field(default_factory=dict)
     _recorded_us: int = 0
 
     def facts(self) -> None:
         """The market log to its end. Raises LoadDiffers."""
         there, booked = market.head(self.keeper), frozenset(names_booked())
-        for rows in _groups(self.export.rows(None), "market", _Fact):
+        for rows in _groups(self.export.rows(None), None):
+            self._take_times(rows)
             for one in rows:
                 with _refusals("market", one.position):
                     self.notes.take(one.position, one.name, one.body)
@@ -273,14 +290,12 @@ class _Load:
                 new = [one for one in rows if one.position > there]
                 for recorded_us, together in groupby(new, itemgetter(7)):
                     self._append(recorded_us, list(together), booked)
-                span = (rows[0].position, rows[-1].position)
-                _require_same(
-                    "market",
-                    [(one.position, one.chain, one.recorded_us) for one in rows],
-                    self.writer.execute(_FACTS, span, binary=True).fetchall(),
-                )
+                _require_same(self.writer, None, rows)
             self._recorded_us = rows[-1].recorded_us
             self.step("facts", rows[-1].position, self.export.head.size)
+
+    def _take_times(self, rows: Sequence[_Fact | _Report]) -> None:
+        self.times.update(pack(f">{len(rows)}q", *(one.recorded_us for one in rows)))
 
     def _append(self, recorded_us: int, rows: list[_Fact], booked: frozenset[str]) -> None:
         """Facts of one moment. Raises LoadDiffers at the first that is not to be had."""
@@ -300,16 +315,12 @@ class _Load:
         heads = {head.lane: head.position for head in usage.lane_heads(self.keeper)}
         done, due = 0, sum(self.export.sizes)
         for lane in range(LANES):
-            for rows in _groups(self.export.rows(lane), f"usage/{lane}", _Report):
+            for rows in _groups(self.export.rows(lane), lane):
+                self._take_times(rows)
                 with self.writer.transaction():
                     for together in _moments(one for one in rows if one.position > heads[lane]):
                         self._send(together)
-                    span = (lane, rows[0].position, rows[-1].position)
-                    _require_same(
-                        f"usage/{lane}",
-                        [(one.position, one.chain, one.flags, one.recorded_us) for one in rows],
-                        self.writer.execute(_REPORTS, span, binary=True).fetchall(),
-                    )
+                    _require_same(self.writer, lane, rows)
                 done += len(rows)
                 self.step("reports", done, due)
 
@@ -352,14 +363,21 @@ class _Load:
             if here != there:
                 what = f"these reports are not those of the pin {pinned.position}"
                 raise LoadDiffers(f"usage/{here.lane}", here.size, what)
-        trees.keep_note(conn, reached, self.export.note, self._recorded_us)
-        with suppress(psycopg.errors.InsufficientPrivilege):
-            conn.execute(f"SET ROLE {_OWNER}".encode())
+        with conn.transaction():
+            conn.execute(f"SET LOCAL ROLE {_OWNER}".encode())
+            # A load without a key may have kept one that another key signed.
+            conn.execute(_OTHER_NOTES, (head.size, self.export.note))
+            trees.keep_note(conn, reached, self.export.note, self._recorded_us)
             conn.execute(b"ANALYZE market_events, posting, account, usage_event, usage_key")
 
 
-def _groups(rows: Iterable[parquet.Row], log: str, kind: type[Any]) -> Iterator[list[Any]]:
+def _log(lane: int | None) -> str:
+    return "market" if lane is None else f"usage/{lane}"
+
+
+def _groups(rows: Iterable[parquet.Row], lane: int | None) -> Iterator[list[Any]]:
     """Rows of one transaction, under the names of their columns. Raises LoadDiffers."""
+    kind: type[Any] = _Fact if lane is None else _Report
     position, rest = 0, iter(rows)
     try:
         while group := list(islice(rest, TOGETHER)):
@@ -367,7 +385,7 @@ def _groups(rows: Iterable[parquet.Row], log: str, kind: type[Any]) -> Iterator[
             position = named[-1].position
             yield named
     except parquet.FileDamaged as damage:
-        raise LoadDiffers(log, position + 1, str(damage)) from None
+        raise LoadDiffers(_log(lane), position + 1, str(damage)) from None
 
 
 def _entries(one: _Fact, booked: frozenset[str]) -> tuple[Entry, ...]:
@@ -379,7 +397,7 @@ def _entries(one: _Fact, booked: frozenset[str]) -> tuple[Entry, ...]:
     try:
         fact_type, fact = codec.reading(one.name, one.body)
         return entries_for(fact, fact_type)
-    except _FORGED as error:
+    except FORGED as error:
         raise LoadDiffers("market", one.position, f"cannot be booked: {error}") from None
 
 
@@ -406,19 +424,26 @@ def _refusals(log: str, position: int) -> Generator[None, None, None]:
         yield
     except psycopg.OperationalError:
         raise
-    except (psycopg.Error, *_FORGED) as error:
+    except (psycopg.Error, *FORGED) as error:
         told = str(error).strip().split("\n", 1)[0]
         raise LoadDiffers(log, position, f"the log does not take it: {told}") from None
 
 
-def _require_same(
-    log: str, wanted: Sequence[tuple[Any, ...]], found: Sequence[tuple[Any, ...]]
-) -> None:
-    """Raises LoadDiffers at the first position that differs."""
+def _require_same(connection: Connection, lane: int | None, rows: Sequence[Any]) -> None:
+    """That the database has these rows. Raises LoadDiffers at the first position that differs."""
+    span: tuple[int, ...] = (rows[0].position, rows[-1].position)
+    wanted: list[tuple[int, ...]]
+    if lane is None:
+        wanted = [(one.position, one.chain, one.recorded_us) for one in rows]
+        found = connection.execute(_FACTS, span, binary=True).fetchall()
+    else:
+        wanted = [(one.position, one.chain, one.flags, one.recorded_us) for one in rows]
+        found = connection.execute(_REPORTS, (lane, *span), binary=True).fetchall()
     if found == wanted:
         return
-    rows = {row[0]: row for row in found}
+    there = {row[0]: row for row in found}
     for row in wanted:
-        if rows.get(row[0]) != row:
-            what = "the database has another fact or another time here"
-            raise LoadDiffers(log, row[0], what.replace("fact", "report" if "/" in log else "fact"))
+        if there.get(row[0]) != row:
+            kind = "fact" if lane is None else "report"
+            what = f"the database has another {kind} or another time here"
+            raise LoadDiffers(_log(lane), row[0], what)

@@ -34,6 +34,8 @@ MARKET = pa.schema(
 )
 MARKET_1 = MARKET.remove(MARKET.get_field_index("recorded_us"))
 """Of an export of format 1, which does not tell when a fact was recorded."""
+OF_MARKET = {1: MARKET_1, 2: MARKET}
+"""By the format of the manifest."""
 USAGE = pa.schema(
     [
         pa.field("lane", pa.int16(), nullable=False),
@@ -125,9 +127,7 @@ def count_rows(path: Path, schema: pa.Schema) -> int:
 
 
 def read_log(path: Path, schema: pa.Schema) -> Iterator[Row]:
-    """The rows of one file, in order; those of facts in format 1 have no time.
-    Raises FileDamaged.
-    """
+    """The rows of one file, in order. Raises FileDamaged."""
     with _opened(path, schema) as file:
         for batch in file.iter_batches(GROUP_ROWS):
             yield from zip(*map(_values, batch.columns), strict=True)
@@ -161,8 +161,7 @@ def _opened(path: Path, schema: pa.Schema) -> Generator[pq.ParquetFile, None, No
     """A file with these columns, while it is read. Raises FileDamaged."""
     try:
         with pq.ParquetFile(path) as file:
-            found = file.schema_arrow
-            if not (found.equals(schema) or (schema is MARKET and found.equals(MARKET_1))):
+            if not file.schema_arrow.equals(schema):
                 raise FileDamaged(f"{path.name}: other columns than those of this log")
             yield file
     except FileDamaged:

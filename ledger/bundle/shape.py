@@ -69,6 +69,10 @@ def result_root(hashes: Mapping[int, str]) -> str:
     return merkle.root_of([merkle.leaf(entry) for entry in entries]).hex()
 
 
+class LoadRefused(Exception):
+    """This export and this database do not go together; the message says why. Nothing changed."""
+
+
 class BodyWrong(ValueError):
     """A fact that the audit reads has not the fields it must have."""
 

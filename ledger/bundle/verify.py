@@ -453,7 +453,8 @@ class _Verification:
 
     def _facts(self) -> Iterator[parquet.Row]:
         for file in self._files_of(None):
-            yield from rows_of(self.directory, file, parquet.MARKET, self.problems)
+            columns = parquet.OF_MARKET[self.manifest["format"]]
+            yield from rows_of(self.directory, file, columns, self.problems)
 
     # --- beside the logs --------------------------------------------------------------------
 

@@ -16,7 +16,8 @@ from domain.metering.report import lane_of
 from ledger.beside import loaded_log
 from ledger.bundle import load, parquet
 from ledger.bundle.export import export_bundle
-from ledger.bundle.load import LoadDiffers, Loaded, LoadRefused, load_logs
+from ledger.bundle.load import LoadDiffers, Loaded, load_logs, opened
+from ledger.bundle.shape import LoadRefused
 from ledger.bundle.verify import verify_bundle
 from ledger.log import market, usage
 from ledger.tree import cut, trees
@@ -66,13 +67,22 @@ def exports(
 def _loaded(conninfo: str, bundle: Path) -> Loaded:
     """Whatever was done to the bundle: by the head that lies there."""
     head = parse_checkpoint(split_note((bundle / "checkpoint").read_text())[0])
-    return load_logs(conninfo, bundle, head, loaded_log.begin)
+    with opened(conninfo) as keeper:
+        loaded_log.require_room(keeper, head.origin)
+        return load_logs(keeper, conninfo, bundle, head, loaded_log.begin)
 
 
 def _end(conninfo: str, loaded: Loaded) -> None:
     """As if the views were there."""
     with psycopg.connect(conninfo, autocommit=True) as conn:
-        loaded_log.end(conn, loaded.log_key, loaded.facts)
+        loaded_log.end(conn, loaded.log_key, loaded.facts, key_given=True, root_given=True)
+
+
+def _told(conninfo: str) -> loaded_log.LoadedLog:
+    with psycopg.connect(conninfo, autocommit=True) as conn:
+        told = loaded_log.read(conn)
+    assert told is not None
+    return told
 
 
 def _standing(conninfo: str) -> Any:
@@ -111,7 +121,7 @@ def test_what_is_loaded_is_what_was_exported_and_a_later_export_adds_to_it(
         assert _standing(at_once) == _standing(database)
 
 
-@pytest.mark.parametrize("after", [1, 3, 6])
+@pytest.mark.parametrize("after", range(1, 8))
 def test_a_load_that_is_killed_goes_on_and_loses_and_doubles_nothing(
     postgres: Databases,
     template: str,
@@ -122,11 +132,13 @@ def test_a_load_that_is_killed_goes_on_and_loses_and_doubles_nothing(
     """Ended within a transaction, before its rows are compared: what it wrote is not there."""
     monkeypatch.setattr(load, "TOGETHER", 3)
     compare, left = load._require_same, [after]
+    sizes: list[int] = []
 
     class Killed(BaseException):
         pass
 
     def dying(*told: Any) -> None:
+        sizes.append(len(told[2]))
         left[0] -= 1
         if not left[0]:
             raise Killed
@@ -138,7 +150,7 @@ def test_a_load_that_is_killed_goes_on_and_loses_and_doubles_nothing(
             _loaded(conninfo, exports[1])
         monkeypatch.setattr(load, "_require_same", compare)
         found = _loaded(conninfo, exports[1])
-        assert found.facts_before + found.reports_before == 3 * (after - 1) or after > 5
+        assert found.facts_before + found.reports_before == sum(sizes[: after - 1])
         _loaded(at_once, exports[1])
         assert _standing(conninfo) == _standing(at_once)
 
@@ -154,7 +166,8 @@ def test_another_log_and_an_earlier_export_are_refused_and_nothing_changes(
     with pytest.raises(LoadRefused, match=r"another market position \d+ than the export"):
         _loaded(database, other)
     with pytest.raises(LoadRefused, match="another head than the one that was verified"):
-        load_logs(database, later, verify_bundle(early).checkpoint, loaded_log.begin)
+        with opened(database) as keeper:
+            load_logs(keeper, database, later, verify_bundle(early).checkpoint, loaded_log.begin)
     assert _standing(database) == before
     with psycopg.connect(database, autocommit=True) as conn:
         told = loaded_log.read(conn)
@@ -244,3 +257,114 @@ def test_an_export_of_the_format_before_is_verified_and_not_loaded(
         _loaded(database, bundle)
     with psycopg.connect(database, autocommit=True) as conn:
         assert loaded_log.read(conn) is None
+
+
+# --- times, which no signature covers ---------------------------------------------------------
+
+
+def _shifted(bundle: Path, to: Path) -> Path:
+    """By a carrier: still in order, and the manifest agrees."""
+    shutil.copytree(bundle, to)
+
+    def shift(rows: Rows) -> None:
+        for row in rows:
+            row[7] += 3_600_000_000
+
+    rewrite(to, market_file(to), parquet.MARKET, shift)
+    assert verify_bundle(to, key=str(KEY)).ok
+    return to
+
+
+def test_other_times_load_and_are_told_by_a_hash_that_two_parties_compare(
+    postgres: Databases, template: str, database: str, exports: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    honest = _loaded(database, exports[0])
+    with fresh(postgres, template) as conninfo:
+        other = _loaded(conninfo, _shifted(exports[0], tmp_path / "shifted"))
+    assert other.checkpoint == honest.checkpoint
+    assert other.times_sha256 != honest.times_sha256
+    with psycopg.connect(database) as conn:
+        found = conn.execute(
+            "SELECT encode(sha256(string_agg(int8send(recorded_us), '' ORDER BY lane, position)),"
+            " 'hex') FROM (SELECT -1 AS lane, notification_id AS position, recorded_us FROM"
+            " market_events UNION ALL SELECT lane, position, recorded_us FROM usage_event) AS each"
+        ).fetchone()
+    assert found == (honest.times_sha256,)
+
+
+def test_a_later_export_with_other_times_of_old_facts_is_refused_and_nothing_changes(
+    database: str, exports: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    _end(database, _loaded(database, exports[0]))
+    before = _told(database)
+    assert before.facts == 10
+    with pytest.raises(LoadRefused, match="another market position 1 than the export, or another"):
+        _loaded(database, _shifted(exports[1], tmp_path / "shifted"))
+    assert _told(database) == before
+
+
+# --- a copy is no log of its own --------------------------------------------------------------
+
+_KEYS = b"INSERT INTO key_set VALUES (true, 'm', 'f', sha256(''), sha256(''))"
+_COPY = b"INSERT INTO loaded_log VALUES (true, 'o', 'k', true, true, 0)"
+
+
+@pytest.mark.parametrize(("first", "second"), [(_KEYS, _COPY), (_COPY, _KEYS)])
+def test_a_database_has_keys_of_a_log_or_is_a_copy_and_never_both(
+    database: str, first: bytes, second: bytes
+) -> None:
+    """Also of two that do not see one another yet: the second one waits."""
+    with (
+        psycopg.connect(database) as conn,
+        psycopg.connect(database, autocommit=True) as other,
+    ):
+        conn.execute(first)
+        other.execute("SET lock_timeout = '200ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            other.execute(second)
+        conn.commit()
+        with pytest.raises(psycopg.errors.ExclusionViolation):
+            other.execute(second)
+
+
+@pytest.mark.parametrize("role", ["tallystick_app", "tallystick_projections", "tallystick_audit"])
+def test_no_role_of_a_server_makes_a_copy_of_a_log(database: str, role: str) -> None:
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute(f"SET ROLE {role}".encode())
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute(_COPY)
+
+
+def test_names_that_are_too_long_are_refused_by_name(database: str) -> None:
+    with (
+        psycopg.connect(database, autocommit=True) as conn,
+        pytest.raises(LoadRefused, match="more than 1000 characters"),
+    ):
+        loaded_log.begin(conn, "o" * 1001, "key")
+
+
+def test_a_head_under_another_signature_takes_the_place_of_the_one_before(
+    database: str, exports: tuple[Path, Path, Path]
+) -> None:
+    """What was loaded without a key may be signed by another one: the next load has the note."""
+    _loaded(database, exports[0])
+    with psycopg.connect(database, autocommit=True) as conn:
+        conn.execute("UPDATE checkpoint SET note = 'signed by another'")
+        _loaded(database, exports[0])
+        assert trees.latest_checkpoint(conn) == (10, (exports[0] / "checkpoint").read_text())
+
+
+def test_columns_are_those_of_the_format_that_the_manifest_says(
+    database: str, exports: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(exports[0], bundle)
+    file = market_file(bundle)
+    adjust_manifest(bundle, file, format=1)
+    assert "other columns" in str(verify_bundle(bundle).first_bad)
+    rows = [row[:7] for row in parquet.read_log(file, parquet.MARKET)]
+    parquet.write_log(bundle, "log/market", parquet.MARKET_1, rows)
+    adjust_manifest(bundle, file, format=2)
+    assert "other columns" in str(verify_bundle(bundle).first_bad)
+    with pytest.raises(LoadDiffers, match="market position 1: .*other columns"):
+        _loaded(database, bundle)
