@@ -106,7 +106,7 @@ def _build_views(connection: Connection, step: Step) -> None:
         except psycopg.OperationalError:
             raise
         except (psycopg.Error, GapInLog, *FORGED) as error:
-            told = str(error).strip().split("\n", 1)[0] or type(error).__name__
+            told = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0]
             raise CopyUnfit(
                 f"the view {view.name} cannot be built from these facts: {told}"
             ) from None

@@ -14,9 +14,10 @@ from api.audit.loading import load_bundle
 from domain.metering import report
 from domain.stream import Stream
 from ledger.bundle.export import export_bundle
+from ledger.bundle.verify import VerifyReport, verify_bundle
 from ledger.log import usage
 from ledger.tree import cut, trees
-from ledger.tree.checkpoint import Checkpoint, Signer, VerifierKey, parse_checkpoint, split_note
+from ledger.tree.checkpoint import Signer, VerifierKey
 from projections import tables
 from projections.tables import PROJECTIONS
 from tests.conftest import Databases, fresh
@@ -83,9 +84,9 @@ def bundle(operator: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bundle"
 
 
-def head_of(bundle: Path) -> Checkpoint:
-    """Not verified: the story is told, and its governors sign nothing."""
-    return parse_checkpoint(split_note((bundle / "checkpoint").read_text())[0])
+def verified(bundle: Path) -> VerifyReport:
+    """With problems: the story is told, and its governors sign nothing."""
+    return verify_bundle(bundle, key=str(KEY))
 
 
 def _digests(address: str) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def test_every_view_of_a_loaded_export_has_the_operators_rows(
     with fresh(postgres, template_without_views) as address:
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute(NO_LIMITS)
-        loaded, _ = load_bundle(address, tmp_path, bundle, head_of(bundle))
+        loaded, _ = load_bundle(address, tmp_path, bundle, verified(bundle))
         wanted, found = _digests(operator), _digests(address)
         assert (loaded.facts_before, loaded.reports_before) == (0, 0)
         assert loaded.reports == NODES * REPORTS
@@ -115,6 +116,6 @@ def test_every_view_of_a_loaded_export_has_the_operators_rows(
         export_bundle(address, tmp_path / "again", KEY, "0.1.0")
         for path in (path for path in bundle.rglob("*") if path.is_file()):
             assert (tmp_path / "again" / path.relative_to(bundle)).read_bytes() == path.read_bytes()
-        loaded, _ = load_bundle(address, tmp_path, bundle, head_of(bundle))
+        loaded, _ = load_bundle(address, tmp_path, bundle, verified(bundle))
         assert (loaded.facts_before, loaded.reports_before) == (loaded.facts, loaded.reports)
         assert _digests(address) == wanted

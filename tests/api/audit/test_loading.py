@@ -13,12 +13,24 @@ from typing import Any
 import psycopg
 import pytest
 
+from api.audit import loading
+from api.audit.loading import CopyUnfit, load_bundle
+from api.door.auth import KEY, OF_A_COPY
 from api.main import create_app
+from api.process import key_files, secret_files
 from api.process.clock import SimulatedClock
+from api.process.leading import keeping_out
+from api.process.secret_files import SecretUnreadable
 from api.process.service import NotReady, Service
 from api.settings import Settings
+from domain.parties.account import READ_SCOPES
+from ledger import advisory, migrate
 from ledger.beside import loaded_log
-from ledger.bundle.load import LoadRefused
+from ledger.bundle import load
+from ledger.bundle.shape import LoadRefused
+from ledger.bundle.verify import verify_bundle
+from ledger.tree import trees
+from projections import tables
 from tests.conftest import Databases, fresh
 from tests.e2e.test_tutorial import SECONDS_MAX, blocks, empty_folder, run
 from tests.in_process import InProcess
@@ -118,7 +130,7 @@ def test_the_copy_answers_bills_earnings_and_reputation_as_the_operator_does(
         for text in ("/v1/audit/log/checkpoint", f"/v1/audit/proofs/{position}"):
             assert auditor.get(text).text == scene.operator.get(text).text
         refused = auditor.post("/v1/leases", {"job": scene.job()})
-        assert refused.status_code in (403, 503)
+        assert (refused.status_code, refused.json()["code"]) == (503, "read_only")
         refused = Caller(http, renter.key).post("/v1/leases", {"job": scene.job()})
         assert (refused.status_code, refused.json()["code"]) == (503, "read_only")
 
@@ -126,6 +138,23 @@ def test_the_copy_answers_bills_earnings_and_reputation_as_the_operator_does(
 def test_the_key_of_a_copy_opens_no_other_server(copied: Copied) -> None:
     own = (copied.auditor.folder / "keys" / "auditor.key").read_text().strip()
     assert Caller(copied.scene.http, own).get("/v1/leases").status_code == 401
+
+
+def test_the_key_of_a_copy_reads_and_does_nothing_else() -> None:
+    assert OF_A_COPY.scopes == READ_SCOPES
+    assert (OF_A_COPY.kind, OF_A_COPY.account_id) == (KEY, "")
+    assert OF_A_COPY.sees_all
+    assert not OF_A_COPY.is_operator
+
+
+def test_a_key_of_a_copy_that_others_can_read_is_refused(copied: Copied) -> None:
+    path = copied.auditor.folder / "keys" / "auditor.key"
+    path.chmod(0o640)
+    try:
+        with pytest.raises(SecretUnreadable, match="can be read by others"), answering(copied):
+            pass
+    finally:
+        path.chmod(0o600)
 
 
 def test_with_a_copy_nothing_is_recorded_signed_or_paid_whatever_keys_lie_there(
@@ -139,7 +168,7 @@ def test_with_a_copy_nothing_is_recorded_signed_or_paid_whatever_keys_lie_there(
     assert {path.name for path in (copied.auditor.folder / "keys").iterdir()} == {"auditor.key"}
     keys = copied.scene.service.settings.data_dir / "keys"
     shutil.copytree(keys, folder / "keys", dirs_exist_ok=True)
-    with pytest.raises(NotReady, match="is a copy of the log localhost/v1/audit/log"):
+    with pytest.raises(NotReady, match=r"is a copy of the log localhost/v1/audit/log.*--root from"):
         Service.open(Settings(data_dir=folder, database_url=copied.auditor.database))
     ran = Machine(folder, copied.auditor.database).run("audit", "load", copied.bundle)
     assert (ran.code, "holds the keys of a server" in ran.err) == (1, True)
@@ -217,3 +246,157 @@ def test_a_folder_with_a_market_of_its_own_takes_no_export(copied: Copied) -> No
     elsewhere = Machine(copied.auditor.folder, settings.database_url)
     ran = elsewhere.run("audit", "load", copied.bundle)
     assert (ran.code, "has a log of its own" in ran.err) == (1, True)
+
+
+# --- its own log and a copy exclude each other ------------------------------------------------
+
+_KEYS = "INSERT INTO key_set VALUES (true, 'm', 'f', sha256(''), sha256(''))"
+_FACTS = "UPDATE market_events_head SET pos = 1"
+
+
+@pytest.mark.parametrize(("version", "has"), [(13, _KEYS), (12, _KEYS), (5, _FACTS)])
+def test_a_database_of_an_earlier_version_that_has_a_log_is_refused_and_not_migrated(
+    copied: Copied,
+    empty_database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    version: int,
+    has: str,
+) -> None:
+    shipped = migrate.shipped()
+    monkeypatch.setattr(migrate, "shipped", lambda: shipped[:version])
+    migrate.migrate(empty_database)
+    monkeypatch.undo()
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(has.encode())
+        ran = Machine(tmp_path / "copy", empty_database).run("audit", "load", copied.bundle)
+        assert (ran.code, "has a log of its own" in ran.err) == (1, True), ran
+        found = connection.execute("SELECT max(number) FROM migration").fetchone()
+    assert found == (version,)
+
+
+def test_a_row_that_was_written_past_the_schema_stops_and_changes_no_operators_server(
+    postgres: Databases, template_without_views: str, tmp_path: Path
+) -> None:
+    with fresh(postgres, template_without_views) as address:
+        settings = Settings(data_dir=tmp_path, database_url=address)
+        with Service.open(settings) as service:
+            key = service.verifier_key
+        secret_files.keep_auditor_key(tmp_path, "ts_planted")
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("SET session_replication_role = replica")
+            connection.execute(
+                "INSERT INTO loaded_log VALUES (true, 'forged', 'forged', true, true, 0)"
+            )
+        for read_only in (False, True):
+            asked = Settings(data_dir=tmp_path, database_url=address, read_only=read_only)
+            with Service.open(asked) as service:
+                assert (service.loaded, service.auditor_sha256) == (None, None)
+                assert service.verifier_key == key
+        told = Machine(tmp_path, address).run("doctor", "--json").document
+        (keys,) = [one for one in told["checks"] if one["name"] == "keys"]
+        assert keys["state"] == "failed", keys
+
+
+def test_a_server_that_waited_while_a_database_became_a_copy_makes_no_key(
+    copied: Copied, tmp_path: Path
+) -> None:
+    with (
+        psycopg.connect(copied.auditor.database, autocommit=True) as connection,
+        pytest.raises(key_files.KeysDiffer, match="is a copy of the log localhost"),
+    ):
+        key_files.open_log(connection, tmp_path, "own.log")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_load_begins_while_no_server_makes_keys(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advisory, "SECONDS_MAX", 0.1)
+    with (
+        psycopg.connect(database, autocommit=True) as server,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
+        with keeping_out(server, key_files.MAKING), pytest.raises(advisory.LockHeld):
+            loading._begin(connection, "log", "key")
+        assert loaded_log.read(connection) is None
+
+
+# --- how a load ends --------------------------------------------------------------------------
+
+
+MOVED = "UPDATE proj_statements.position SET position = position + %s WHERE source = 'market'"
+
+
+class Killed(BaseException):
+    """As a process is ended: nothing is caught."""
+
+
+def test_a_load_that_is_killed_anywhere_goes_on_under_one_lock(
+    postgres: Databases,
+    template_without_views: str,
+    copied: Copied,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    report = verify_bundle(copied.bundle, key=copied.log_key)
+    places: list[tuple[Any, str]] = [
+        (trees, "keep_note"),
+        (loading, "_copy_files"),
+        (secret_files, "keep_auditor_key"),
+        (tables, "step_all"),
+        (loading, "_end"),
+    ]
+    with (
+        fresh(postgres, template_without_views) as address,
+        psycopg.connect(address, autocommit=True) as other,
+    ):
+
+        def dying(*_: Any, **__: Any) -> None:
+            assert not advisory.try_lock(other, load._LOADING), "another load would begin now"
+            raise Killed
+
+        for place, name in places:
+            with monkeypatch.context() as patched, pytest.raises(Killed):
+                patched.setattr(place, name, dying)
+                load_bundle(address, tmp_path, copied.bundle, report)
+            told = loaded_log.read(other)
+            assert told is not None
+            assert told.facts is None, "no server answers from it"
+        with monkeypatch.context() as patched, pytest.raises(CopyUnfit, match="views that lack"):
+            patched.setattr(tables, "step_all", lambda *_: 0)
+            other.execute(MOVED, (-1,))
+            load_bundle(address, tmp_path, copied.bundle, report)
+        other.execute(MOVED, (1,))
+        with monkeypatch.context() as patched, pytest.raises(CopyUnfit, match="view .*: KeyError"):
+            patched.setattr(tables, "step_all", lambda *_: {}[""])
+            load_bundle(address, tmp_path, copied.bundle, report)
+        loaded, _ = load_bundle(address, tmp_path, copied.bundle, report)
+        told = loaded_log.read(other)
+        assert told is not None
+        assert told.facts == loaded.facts == copied.scene.head()
+        assert (told.key_given, told.root_given) == (True, False)
+
+
+def test_what_a_load_was_not_given_is_told_by_doctor(copied: Copied) -> None:
+    def keys(*more: object) -> dict[str, Any]:
+        assert copied.auditor.run("audit", "load", copied.bundle, *more).code == 0
+        told = copied.auditor.run("doctor", "--json", READ_ONLY="true").document
+        (found,) = [one for one in told["checks"] if one["name"] == "keys"]
+        return dict(found)
+
+    none = keys()
+    assert (none["state"], "without --key and --root from" in none["said"]) == ("warn", True)
+    root = copied.bundle / "checkpoint"
+    assert keys("--key", copied.log_key, "--root", root)["state"] == "ok"
+    only_key = keys("--key", copied.log_key)
+    assert (only_key["state"], "without --root from" in only_key["said"]) == ("warn", True)
+
+
+def test_a_file_that_is_not_the_one_that_was_sealed_is_not_kept(tmp_path: Path) -> None:
+    source, target = tmp_path / "epochs" / "1.json", tmp_path / "kept" / "1.json"
+    source.parent.mkdir()
+    source.write_bytes(b"another")
+    with pytest.raises(CopyUnfit, match=r"epochs/1\.json: not the file that was sealed"):
+        loading._copy(source, target, "00" * 32)
+    assert not target.parent.exists()

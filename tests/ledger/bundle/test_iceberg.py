@@ -118,16 +118,26 @@ def test_a_later_export_takes_the_place_of_the_one_before_and_never_the_other_wa
 
 @needs_iceberg
 def test_a_table_of_exports_of_format_1_takes_one_that_tells_times(
-    bundle: Path, catalogue: Callable[[str], Any]
+    bundle: Path, catalogue: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pyiceberg.catalog import load_catalog
 
-    from ledger.bundle import parquet
+    from ledger.bundle import iceberg, parquet
     from ledger.bundle.iceberg import ExportUnfit
 
     load_catalog("lake").create_namespace("tallystick")
-    load_catalog("lake").create_table("tallystick.market", schema=parquet.MARKET_1)
-    assert registered(bundle)["tallystick.market"] == (1, 26, 1, 0)
+    table = load_catalog("lake").create_table("tallystick.market", schema=parquet.MARKET_1)
+    rows = [row[:7] for row in parquet.read_log(market_file(bundle), parquet.MARKET)]
+    (old,) = parquet.write_log(bundle, "before/market", parquet.MARKET_1, rows)
+    told = {iceberg.ORIGIN: KEY.name, iceberg.FACTS: "26", iceberg.MANIFEST: "of format 1"}
+    with table.transaction() as change:
+        change.add_files([str(bundle / old.path)], told)
+        change.set_properties(told)
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="full"):
+        patched.setattr("pyiceberg.table.Transaction.add_files", Mock(side_effect=OSError("full")))
+        registered(bundle)
+    assert "recorded_us" not in catalogue("tallystick.market").schema().column_names, "one commit"
+    assert registered(bundle)["tallystick.market"] == (1, 26, 1, 1)
     times = catalogue("tallystick.market").scan().to_arrow()["recorded_us"].to_pylist()
     assert min(times) > 0
     manifest = json.loads((bundle / "manifest.json").read_bytes())
