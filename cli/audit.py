@@ -185,9 +185,7 @@ def load(
     require_folder(settings.data_dir)
     make_data_dir(settings.data_dir)
     with database(settings, make=True) as conninfo, progress() as step:
-        loaded, auditor_key = load_bundle(
-            conninfo, settings.data_dir, directory, report, step
-        )
+        loaded, auditor_key = load_bundle(conninfo, settings.data_dir, directory, report, step)
     told = {
         "loaded": True,
         "origin": loaded.checkpoint.origin,

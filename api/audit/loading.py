@@ -17,10 +17,10 @@ import psycopg
 from api.door import keys
 from api.epochs import files, payout_files
 from api.process import key_files, secret_files
+from api.process.leading import keeping_out
 from contracts import manifest
 from contracts.durable_file import write_durably
 from contracts.manifest import ManifestInvalid
-from api.process.leading import keeping_out
 from ledger import migrate
 from ledger.beside import loaded_log
 from ledger.bundle.load import FORGED, Loaded, load_logs, opened
@@ -39,11 +39,7 @@ class CopyUnfit(Exception):
 
 
 def load_bundle(
-    conninfo: str,
-    data_dir: Path,
-    directory: Path,
-    verified: VerifyReport,
-    step: Step = not_told,
+    conninfo: str, data_dir: Path, directory: Path, verified: VerifyReport, step: Step = not_told
 ) -> tuple[Loaded, Path]:
     """Load an export into this database, and the files beside it into the data folder; what came of
     it, and the file of the key that opens the copy. `verified`: what its verification found.

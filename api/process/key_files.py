@@ -86,7 +86,9 @@ def open_log(
     with keeping_out(connection, MAKING):
         copy = loaded_log.read(connection)
         if copy is not None:
-            raise KeysDiffer(f"this database is a copy of the log {copy.origin} now: it has no keys")
+            raise KeysDiffer(
+                f"this database is a copy of the log {copy.origin} now: it has no keys"
+            )
         make_new(folder, require(connection, folder, origin, lost))
         held = (folder / BLINDING, folder / SIGNER)
         if key_set.read(connection) is None and all(each.exists() for each in held):

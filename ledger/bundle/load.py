@@ -54,12 +54,7 @@ from ledger.log.durable import DurableConnection
 from ledger.log.rebooked import names_booked
 from ledger.log.recorder import APP_ROLE, record_again
 from ledger.tree import cut, trees
-from ledger.tree.checkpoint import (
-    Checkpoint,
-    NoteInvalid,
-    open_checkpoint,
-    parse_verifier_key,
-)
+from ledger.tree.checkpoint import Checkpoint, NoteInvalid, open_checkpoint, parse_verifier_key
 
 Connection = psycopg.Connection[Any]
 Begin = Callable[[Connection, str, str], None]
@@ -128,8 +123,9 @@ def load_logs(
 
     `keeper` holds the lock of the load (`opened`) and keeps what is beside the logs; another
     connection appends, as a server does. `verified` is the head that was verified: what changed in
-    the folder since has not its root. `begin` says of the database that it is a copy, and refuses one that is anything else.
-    `step` counts facts and reports. Raises LoadRefused, LoadDiffers, LanesMisplaced.
+    the folder since has not its root. `begin` says of the database that it is a copy, and refuses
+    one that is anything else. `step` counts facts and reports.
+    Raises LoadRefused, LoadDiffers, LanesMisplaced.
     """
     export = _Export.read(directory)
     if export.head != verified:

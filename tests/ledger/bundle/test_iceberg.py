@@ -134,9 +134,10 @@ def test_a_table_of_exports_of_format_1_takes_one_that_tells_times(
     with table.transaction() as change:
         change.add_files([str(bundle / old.path)], told)
         change.set_properties(told)
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="full"):
+    with monkeypatch.context() as patched:
         patched.setattr("pyiceberg.table.Transaction.add_files", Mock(side_effect=OSError("full")))
-        registered(bundle)
+        with pytest.raises(OSError, match="full"):
+            registered(bundle)
     assert "recorded_us" not in catalogue("tallystick.market").schema().column_names, "one commit"
     assert registered(bundle)["tallystick.market"] == (1, 26, 1, 1)
     times = catalogue("tallystick.market").scan().to_arrow()["recorded_us"].to_pylist()
