@@ -1,6 +1,7 @@
 """`tallystick run -- COMMAND`: lease, run the program there, see what it prints, sign, release.
 
     exit code == the program's                            128 + number, when a signal ended it
+    the program's is 0, not all results are back          1
     whatever happens here, the lease ends                 released, or bounded by its funds
 
 Nothing about the program changes: what it needs to find its share of the accelerator is in its
@@ -26,10 +27,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from cli.remote import ApiKey, Remote, Url, credits_of, ppm_of
-from cli.running import live, options, parcels
+from cli.remote import ApiKey, Remote, Url, credits_of
+from cli.running import live, options, parcels, priced
 from cli.running.folder import MIB
-from cli.running.parcels import Parcel
+from cli.running.parcels import Came, Parcel
+from cli.running.waiting import Waits
 from cli.terminal import (
     EXIT_INTERRUPTED,
     EXIT_NO,
@@ -60,7 +62,6 @@ BUSY_SECONDS = 5.0
 """How often a GPU is asked for that others have."""
 CHECK_IN_SECONDS = 60
 """How often this machine says that it is still there."""
-PPM = 1_000_000
 OVER = ("closing", "settled", "disputed", "resolved", "archived")
 
 commands = top_level()
@@ -99,8 +100,8 @@ def run(
 
     This folder travels to the node and is the program's folder there, but for what a
     .tallystickignore leaves out; --get brings files back. Billed by the second, from when the
-    program runs until it ends. Ctrl-C stops it and releases the lease. With --json what the
-    program prints goes to standard error.
+    program runs until it ends. Ctrl-C stops it and releases the lease. With --json what it prints
+    goes to standard error. Exit code: the program's; 1 if it is 0 and not all of --get came back.
     """
     if part is not None and memory is not None:
         raise InputUnusable("-p and --mem both say how much of a GPU: give one of them")
@@ -108,13 +109,22 @@ def run(
         raise InputUnusable("what is to run? give a command after --, or an --image")
     remote = Remote(url, api_key)
     parcel = options.parcel_of(env, env_file, secret, get, no_files=no_files, size_max=size_max)
-    asked = _asked(remote, command or [], gpus, part, memory, model or [], max_price, project)
-    asked |= {"env_refs": options.granted(env), "volumes": options.mounts(volume)}
-    asked |= {"image": image} if image else {}
-    body: LeaseRequest = {"job": asked, **remoted(session, split, route)}
+    job: JobRequest = {
+        "kind": "batch",
+        "command": command or [],
+        "gpu_count": gpus,
+        "models": model or [],
+        "project_id": project,
+        "env_refs": options.granted(env),
+        "volumes": options.mounts(volume),
+        "image": image,
+        "max_price_per_gpu_hour": priced.any_price(max_price),
+    }
+    body: LeaseRequest = {"job": job, **remoted(session, split, route)}
     if funds is not None:
         body["funds"] = credits_of(funds)
-    _tell_price(asked, funds)
+    priced.ask_for(remote, body, part, memory, max_price, waits=wait_for_gpu)
+    note(priced.told(body))
     key = None if no_sign else key_file or _default_key()
     out = sys.stderr if as_json else sys.stdout
     lease = Session(remote, out, parcel, size_max=size_max, waits_for_gpu=wait_for_gpu)
@@ -139,82 +149,7 @@ def _through(
         run.sign(key)
     told, used_us = run.told(code, wait)
     tell(told, (), as_json=True) if as_json else note(live.bill(told, used_us))
-    return code if run.is_back else code or EXIT_NO
-
-
-def _asked(
-    remote: Remote,
-    command: list[str],
-    gpus: int,
-    part: str | None,
-    memory: int | None,
-    models: list[str],
-    max_price: str | None,
-    project: str,
-) -> JobRequest:
-    """The job: the share asked for, at a price that was seen."""
-    price = None if max_price is None else credits_of(max_price)
-    share_ppm = PPM if part is None else ppm_of(part)
-    constraints: dict[str, Any] = {}
-    if price is None or memory is not None:
-        offer = _cheapest(remote, models)
-        price = price or offer["price_per_gpu_hour"]
-        if memory is not None:
-            share_ppm = _share_of(memory, offer.get("memory_mib"))
-            constraints["memory_mib"] = memory
-    if share_ppm < PPM:
-        # Memory is parted, compute is shared: what a program that asks for a part expects.
-        constraints["mode"] = "memory"
-    job: Any = {
-        "kind": "batch",
-        "command": command,
-        "gpu_count": gpus,
-        "share_ppm": share_ppm,
-        "mem_ppm": share_ppm,
-        "models": models,
-        "max_price_per_gpu_hour": price,
-        "project_id": project,
-    }
-    if constraints:
-        job["constraints"] = constraints
-    return job  # type: ignore[no-any-return]
-
-
-def _tell_price(asked: Any, funds: str | None) -> None:
-    """What it costs at most, before anything is paid."""
-    price = asked["max_price_per_gpu_hour"]
-    shares = int(asked["gpu_count"]) * int(asked["share_ppm"])
-    hour = {"asset": "CREDIT", "units": str(-(-int(price["units"]) * shares // PPM))}
-    held = amount(hour if funds is None else credits_of(funds))
-    note(
-        f"at most {amount(price)} per GPU-hour: {amount(hour)} an hour for what you ask;"
-        f" {held} is held for it, and what is not used comes back"
-    )
-
-
-def _cheapest(remote: Remote, models: list[str]) -> Any:
-    """The cheapest open offer of an allowed model. Raises AnswerIsNo."""
-    offers: list[Any] = []
-    for model in models or (None,):
-        offers += remote.ask(partial(_first_offer, model))["data"]
-    if not offers:
-        raise AnswerIsNo(
-            "no match: nothing of this kind is for rent\ntallystick offer list shows what is"
-        )
-    return min(offers, key=lambda offer: int(offer["price_per_gpu_hour"]["units"]))
-
-
-def _first_offer(model: str | None, client: Client) -> Any:
-    return client.search_offers(model=model, limit=1)
-
-
-def _share_of(memory_mib: int, whole_mib: int | None) -> int:
-    """So many MiB as a part of a GPU, rounded up. Raises InputUnusable."""
-    if not whole_mib:
-        raise InputUnusable("the memory of these GPUs is not known: say -p FRACTION")
-    if memory_mib > whole_mib:
-        raise InputUnusable(f"{memory_mib} MiB: these GPUs have {whole_mib}")
-    return -(-memory_mib * PPM // whole_mib)
+    return code or (EXIT_NO if run.came is not None and run.came.lost else 0)
 
 
 # --- one lease -----------------------------------------------------------------------------------
@@ -232,7 +167,7 @@ class Session:
     lease: dict[str, Any] = field(default_factory=dict)
     is_local: bool = False
     is_left: bool = False  # it goes on without us
-    is_back: bool = True  # what was asked back is, as far as it came
+    came: Came | None = None  # what was asked back; None: nothing was
     _key: str = ""
     _is_asked: bool = False  # for the lease, and not refused yet
     _next_seq: int = 0
@@ -270,12 +205,7 @@ class Session:
             self._status.clear()
         if self.is_left:
             return code
-        try:
-            self._fetch()
-        except AnswerIsNo as no:
-            # What the program has used is signed and told all the same.
-            self.is_back = False
-            note(f"results did not come back: {str(no).splitlines()[0]}")
+        self._fetch()
         return code
 
     def _through_interrupts(self, command: list[str]) -> int:
@@ -310,8 +240,7 @@ class Session:
         with suppress(AnswerIsNo):
             self._follow()
         self._status.clear()
-        with suppress(AnswerIsNo):
-            self._fetch()
+        self._fetch()
         return EXIT_INTERRUPTED
 
     def _bring(self, body: LeaseRequest) -> None:
@@ -372,22 +301,24 @@ class Session:
         return here is not None
 
     def _fetch(self) -> None:
-        """What the renter asked back. Raises AnswerIsNo."""
+        """What the renter asked back, and in words what of it did not come: what the program has
+        used is signed and billed all the same.
+        """
         asked = self.parcel.results
-        if not asked or self.is_local or self._read().get("opened_at") is None:
+        if not asked or self.is_local:
             return
         try:
-            count = parcels.fetch(
+            if self._read().get("opened_at") is None:
+                return
+            self.came = parcels.fetch(
                 self.remote, self.lease_id, Path.cwd(), asked, self.size_max * MIB
             )
+        except AnswerIsNo as no:
+            self.came = Came(lost=(str(no).splitlines()[0],))
         except OSError as error:
-            raise AnswerIsNo(f"results cannot be written here: {error}") from error
-        names = ", ".join(asked)
-        note(
-            f"no results came back of {names}"
-            if count is None
-            else f"{count} new or changed files came back of {names}"
-        )
+            self.came = Came(lost=(f"it cannot be written here: {error}",))
+        for line in live.of_results(self.came, asked):
+            note(line)
 
     def _to_its_end(self, command: list[str]) -> int:
         from cli import run_here
@@ -414,15 +345,15 @@ class Session:
         """Print what comes until nothing more will. Raises AnswerIsNo."""
         quiet, closed_since = LOOK_SECONDS[0], None
         told: dict[str, Any] = {}
-        waits = Waits()
+        waits = Waits(self.remote, self.lease_id)
         while not told.get("ended"):
             told = self._patiently(lambda: self._print())
             if told["data"]:
                 quiet = LOOK_SECONDS[0]
                 continue
-            waits.look(told)
             self._check_in()
             lease = self._patiently(self._read)
+            waits.look(lease)
             self._show_status(lease)
             if lease["state"] in OVER:
                 closed_since = closed_since or time.monotonic()
@@ -479,7 +410,8 @@ class Session:
         if told.get("exit_code") is not None:
             return int(told["exit_code"])
         lease = self._read()
-        note(f"the program's end is not known; the lease was closed with {lease.get('close_code')}")
+        why = live.closed_with(lease.get("close_code"))
+        note(f"the program's end is not known; the lease was closed with {why}")
         return EXIT_NO
 
     def _check_in(self) -> None:
@@ -559,7 +491,18 @@ class Session:
             "ran": "here" if self.is_local else "on the node",
             "countersigned_gpu_us": None if signed is None else str(signed),
         }
+        told |= {} if self.came is None else {"results": self._results()}
         return told | ({} if is_final else {"estimate": live.cost(lease, used_us)}), used_us
+
+    def _results(self) -> dict[str, Any]:
+        assert self.came is not None
+        return {
+            "asked": list(self.parcel.results),
+            "are_back": not self.came.lost,
+            "files_changed": self.came.changed,
+            "lost": list(self.came.lost),
+            "left_out": list(self.came.left_out),
+        }
 
     def _start_us(self) -> int | None:
         """How long the start took that is not charged."""
@@ -568,20 +511,6 @@ class Session:
             found = self.remote.ask(lambda c: c.read_lease_work(lease_id)).get("start_us")
             return None if found is None else int(found)
         return None
-
-
-@dataclass
-class Waits:
-    """Says once what is waited for, when it takes long."""
-
-    began: float = field(default_factory=time.monotonic)
-    is_said: bool = False
-
-    def look(self, told: dict[str, Any]) -> None:
-        if told["next_seq"] or self.is_said or time.monotonic() - self.began < 10:
-            return
-        note("waiting for the node to take up the work, or for the program to print something")
-        self.is_said = True
 
 
 def _opened(body: LeaseRequest, key: str, client: Client) -> Any:
@@ -595,7 +524,9 @@ def _is_busy(document: Any) -> bool:
 
 
 def _lacks_room(quoted: Mapping[str, Any]) -> bool:
-    """The same of a quote."""
+    """The same of a quote: where a price is set, others than those that cost more."""
+    if (quoted.get("nearest") or {}).get("missing") == "room":
+        return quoted.get("offered") is None
     left = [one["dimension"] for one in quoted["dimensions"] if one["nodes_left"] == 0]
     return quoted.get("offered") is None and left[:1] == ["free"]
 

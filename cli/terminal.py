@@ -139,6 +139,11 @@ def gpu_hours(us: int | str) -> str:
     return f"{whole}.{rest * 1_000_000 // 3_600_000_000:06d}"
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 file`, `1,200 files`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?Z", re.ASCII)
 _SENTENCE_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}(?::\d{2})? UTC", re.ASCII)
 
@@ -202,11 +207,14 @@ def _in_people(name: str, value: Any) -> Any:
         return value
     if "gpu_us" in name:
         return gpu_hours(value)
-    if "_ppm" in name:
-        whole, rest = divmod(abs(int(value)), 1_000_000)
-        sign = "-" if int(value) < 0 else ""
-        return f"{sign}{whole}.{rest:06d}".rstrip("0").rstrip(".")
-    return value
+    return part(value) if "_ppm" in name else value
+
+
+def part(ppm: int | str) -> str:
+    """Parts per million as a part of one, without zeros at its end; no float."""
+    whole, rest = divmod(abs(int(ppm)), 1_000_000)
+    sign = "-" if int(ppm) < 0 else ""
+    return f"{sign}{whole}.{rest:06d}".rstrip("0").rstrip(".")
 
 
 def _fact(value: Any) -> str:

@@ -65,10 +65,11 @@ def demo(
         if shutil.which("tallystick") is None:
             note(f"  export PATH={Path(sys.executable).parent}:$PATH")
         note(f"  export TALLYSTICK_URL={url}")
-        note(f"  tallystick epoch explain {result['epoch']} {result['node_ids'][0]}")
+        note(f"  tallystick epoch explain {result['epoch']} {result['rewarded_node_ids'][0]}")
         for name, key in keys.items():
             note(f"{name}:")
             note(f"  export TALLYSTICK_API_KEY={key}")
+        note(f"its nodes were simulated and have stopped: {_RUN_WORK}")
         note("stop it with Ctrl-C")
         with stopping() as stop:
             stop.wait()
@@ -78,8 +79,15 @@ def demo(
         result = demos.run(folder, stage, wait=wait if serve_after else None)
     if not serve_after:
         tell(result, _statement(result), as_json=as_json)
+        if shutil.which("tallystick") is None:
+            note(f"next, for the commands: export PATH={Path(sys.executable).parent}:$PATH")
+        note("next: `tallystick demo --serve` leaves such a market running, with a console")
+        note(f"next: docs/tutorial.md makes one step by step; {_RUN_WORK}")
     if not (result["books_balanced"] and result["chain_reconciled"] and result["audit_verified"]):
         raise typer.Exit(EXIT_NO)
+
+
+_RUN_WORK = "to run a program of yours on a node, follow docs/howto/run-work.md"
 
 
 @contextmanager

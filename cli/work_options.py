@@ -13,6 +13,8 @@ from cli.terminal import InputUnusable
 if TYPE_CHECKING:
     from tallystick_client.forms import JobRequest, LeaseRequest
 
+ANY_PRICE = "1000000"
+"""The highest price that an offer may have."""
 MaxPrice = Annotated[str, typer.Option(metavar="CREDITS", help="Highest price per GPU-hour.")]
 Command = Annotated[str | None, typer.Option(help="What to run, as in a shell.")]
 Image = Annotated[str | None, typer.Option(help="Container image to run.")]

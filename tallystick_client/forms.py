@@ -3090,7 +3090,9 @@ class JobPlanForm(TypedDict):
 class JobQuoteAnswer(TypedDict):
     """What a request would get now; nothing is recorded and nothing is held. `impossible`
     names the demand that no registered node could ever meet. `free_by`: all matching GPUs
-    are leased, and the next is free by then, unless its lease is extended.
+    are leased, and the next is free by then, unless its lease is extended. `nearest`: where
+    nothing is offered, the cheapest node that lacks only room or money; beside an offer one
+    that lacks only room and costs less.
     """
 
     rule: str
@@ -3098,6 +3100,7 @@ class JobQuoteAnswer(TypedDict):
     nodes: int
     considered: int
     offered: NotRequired[QuotedPlacementAnswer]
+    nearest: NotRequired[QuoteNearestAnswer]
     runner_up: NotRequired[str]
     deciding: NotRequired[str]
     candidates: list[MatchCandidateAnswer]
@@ -3326,7 +3329,10 @@ class LateUsageAdjustmentRequest(TypedDict):
 
 class LeaseAcceptorAnswer(TypedDict):
     """`reported_at`: when the node's last signed report was stored. If the node is silent,
-    its work counts as silent, whatever its executor reports.
+    its work counts as silent, whatever its executor reports. `node_state`: what the node is
+    now, in one word; `heard_at`: when it last told its inventory or sent a report.
+    `has_executor`: its owner has given an executor a key; without one nothing starts the
+    work by itself. These three are told until the lease is closed.
     """
 
     account_id: str
@@ -3339,6 +3345,22 @@ class LeaseAcceptorAnswer(TypedDict):
     since: NotRequired[str]
     seen_at: NotRequired[str]
     node_id: NotRequired[str]
+    node_state: NotRequired[
+        Literal[
+            "joining",
+            "confirmed",
+            "provisioning",
+            "maintenance",
+            "active",
+            "offline",
+            "stopped",
+            "errored",
+            "failed",
+            "archived",
+        ]
+    ]
+    heard_at: NotRequired[str]
+    has_executor: NotRequired[bool]
     substrate: NotRequired[list[str]]
     reported_at: NotRequired[str]
 
@@ -3890,7 +3912,8 @@ class LeaseResourcesAnswer(TypedDict):
 
 class LeaseResultsAnswer(TypedDict):
     """`is_listed`: the node has said which files there are. `missing`: pieces that it has
-    still to send.
+    still to send. `left_out`: what does not come back, or all of it where the node or the
+    server refused.
     """
 
     lease_id: str
@@ -3898,6 +3921,7 @@ class LeaseResultsAnswer(TypedDict):
     position: NotRequired[int]
     is_listed: bool
     files: list[WorkspaceFileForm]
+    left_out: list[ResultLeftOutForm]
 
 
 class LeaseResultsDeletedAnswer(TypedDict):
@@ -3909,9 +3933,12 @@ class LeaseResultsDeletedAnswer(TypedDict):
 
 
 class LeaseResultsRequest(TypedDict):
-    """The files that lie under the paths which the workspace asks back."""
+    """The files that lie under the paths which the workspace asks back, and what is left
+    out.
+    """
 
     files: list[WorkspaceFileForm]
+    left_out: NotRequired[list[ResultLeftOutForm]]
 
 
 class LeaseSecretsAnswer(TypedDict):
@@ -5171,8 +5198,9 @@ class NodeWeightAnswer(TypedDict):
 
 
 class OfferAnswer(TypedDict):
-    """`devices_free` counts priced devices without a holder; `memory_mib` is that of the
-    smallest of its devices.
+    """`devices_free` counts its priced devices without a holder, as the matcher does: none
+    is free of a node that is not active, or has not told its inventory for too long.
+    `memory_mib` is that of the smallest of its devices.
     """
 
     offer_id: str
@@ -6493,6 +6521,17 @@ class QuoteAcceptanceRequest(TypedDict):
     quote_id: str
 
 
+class QuoteNearestAnswer(TypedDict):
+    """A node that lacks one thing: room, which others hold now, or the renter's money."""
+
+    node_id: str
+    offer_id: str
+    model: str
+    memory_mib: int
+    price_per_gpu_hour: Money
+    missing: Literal["room", "money"]
+
+
 class QuotedPlacementAnswer(TypedDict):
     """Where a lease would go now. An `edge` node stands in a home or an office: expect
     lower performance and that it goes offline more often than one in a `datacenter`.
@@ -6733,7 +6772,18 @@ class RegionNeighboursAnswer(TypedDict):
 class RegionNodeAnswer(TypedDict):
     node_id: str
     phase: str
-    state: str
+    state: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "offline",
+        "stopped",
+        "errored",
+        "failed",
+        "archived",
+    ]
     quarantined: bool
 
 
@@ -7172,6 +7222,16 @@ class ResourceUsePage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[ResourceUseAnswer]
+
+
+class ResultLeftOutForm(TypedDict):
+    """What does not come back, and why. `is_lost`: it was asked back by its name, or may be
+    a file of the work; not so a link, a pipe or a device, which never come back.
+    """
+
+    path: str
+    detail: str
+    is_lost: NotRequired[bool]
 
 
 class ResultsListedAnswer(TypedDict):

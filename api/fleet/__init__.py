@@ -2,4 +2,13 @@
 nodes, devices and their maintenance come out.
 """
 
-__all__ = ("constraints", "growth", "joining", "node_signatures", "nodes", "providers", "registry")
+__all__ = (
+    "constraints",
+    "growth",
+    "joining",
+    "node_signatures",
+    "node_state",
+    "nodes",
+    "providers",
+    "registry",
+)

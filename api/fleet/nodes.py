@@ -43,8 +43,9 @@ from api.fleet.node_specs import (
     facts_of,
     require_driver,
 )
+from api.fleet.node_state import StateInWord, node_state_of
 from api.fleet.providers import HardwareRule
-from domain.fleet.condition import OFFLINE_AFTER_US, Phase, state_of
+from domain.fleet.condition import Phase
 from domain.fleet.growth import growth_stream
 from domain.fleet.node import (
     ActivateNode,
@@ -79,18 +80,6 @@ resource = Resource("nodes")
 WRITE = with_scope("provider")
 READ = with_scope("provider", "operator", "audit:read")
 READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
-StateInWord = Literal[
-    "joining",
-    "confirmed",
-    "provisioning",
-    "maintenance",
-    "active",
-    "offline",
-    "stopped",
-    "errored",
-    "failed",
-    "archived",
-]
 
 
 class NodeKeyConfirmationRequest(RequestModel):
@@ -538,12 +527,6 @@ def visible_node(
     if found is None or not allowed:
         raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
     return found
-
-
-def node_state_of(row: fleet.Node, heard_us: int, now_us: int) -> Any:
-    """What the node is now, in one word."""
-    is_silent = heard_us <= now_us - OFFLINE_AFTER_US
-    return state_of(row.phase, is_quarantined=row.quarantined, is_silent=is_silent)
 
 
 def _node(row: fleet.Node, heard_us: int, now_us: int) -> NodeAnswer:

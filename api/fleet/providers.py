@@ -28,8 +28,8 @@ from api.door.models import (
 from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, InOrder, Limit
+from api.fleet.node_state import StateInWord, node_state_of
 from api.process import founding
-from domain.fleet.condition import OFFLINE_AFTER_US, state_of
 from domain.fleet.provider import (
     PAYMENT_MODES,
     REGION_NAME_PATTERN,
@@ -180,7 +180,7 @@ class RegionAnswer(AnswerModel):
 class RegionNodeAnswer(AnswerModel):
     node_id: NodeId
     phase: str
-    state: str
+    state: StateInWord
     quarantined: bool
 
 
@@ -530,10 +530,9 @@ def _region(row: fleet.Region, policy: supply.Policy) -> RegionAnswer:
 
 
 def _region_node(row: fleet.Node, heard_us: int, now_us: int) -> RegionNodeAnswer:
-    is_silent = heard_us <= now_us - OFFLINE_AFTER_US
     return RegionNodeAnswer(
         node_id=row.node_id,
         phase=row.phase,
-        state=state_of(row.phase, is_quarantined=row.quarantined, is_silent=is_silent),
+        state=node_state_of(row, heard_us, now_us),
         quarantined=row.quarantined,
     )

@@ -31,7 +31,9 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
+from api.fleet.node_state import StateInWord, node_state_of
 from api.leasing.leases import WRITE, State, visible_lease
+from domain.fleet.executor_key import executor_stream
 from domain.fleet.provider import provider_stream
 from domain.lease.lease import DEGRADED_AFTER_US, Lease, lease_stream
 from domain.lease.reasons import LeaseReason
@@ -93,10 +95,16 @@ class LeaseHalfHealthAnswer(AnswerModel):
 
 class LeaseAcceptorAnswer(LeaseHalfHealthAnswer):
     """`reported_at`: when the node's last signed report was stored. If the node is silent, its work
-    counts as silent, whatever its executor reports.
+    counts as silent, whatever its executor reports. `node_state`: what the node is now, in one
+    word; `heard_at`: when it last told its inventory or sent a report. `has_executor`: its owner
+    has given an executor a key; without one nothing starts the work by itself. These three are
+    told until the lease is closed.
     """
 
     node_id: NodeId | None = None
+    node_state: StateInWord | None = None
+    heard_at: Told_at | None = None
+    has_executor: bool | None = None
     substrate: list[str] | None = None
     reported_at: Told_at | None = None
 
@@ -208,6 +216,12 @@ def _acceptor(call: Call, connection: Any, lease: Lease, half: Half | None) -> L
         elif found["health"] in ("unknown", "silent"):
             found["health"] = "well"  # nobody watches the work, and the node signs that it is there
     host: dict[str, Any] = {} if node is None or node.specs is None else node.specs["host"]
+    if node is not None and lease.closed is None:
+        heard_us = fleet.read_last_heard(connection, [node_id])[node_id]
+        found["node_state"] = node_state_of(node, heard_us, call.now_us)
+        found["heard_at"] = moment(heard_us)
+        executor = call.service.ledger.market.state_of(executor_stream(node_id))
+        found["has_executor"] = executor.key_sha256 is not None
     found |= {name: host.get(name) for name in ("arch", "os", "kernel", "substrate")}
     return LeaseAcceptorAnswer(
         account_id=provider.account_id,

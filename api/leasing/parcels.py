@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import zlib
 from functools import partial
 from typing import Annotated, Any
 
@@ -52,7 +53,16 @@ from domain.fleet.reasons import FleetReason
 from domain.jobs.job import job_stream
 from domain.jobs.plan import workspace_of
 from domain.jobs.reasons import JobsReason
-from domain.jobs.workspace import DOCUMENT_BYTES_MAX, FILES_MAX, File, is_below, pieces_of
+from domain.jobs.workspace import (
+    DETAIL_MAX,
+    DOCUMENT_BYTES_MAX,
+    FILES_MAX,
+    LEFT_OUT_MAX,
+    PATH_BYTES_MAX,
+    File,
+    is_below,
+    pieces_of,
+)
 from domain.lease.lease import Lease, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.refusal import Refused
@@ -205,10 +215,24 @@ def _of_renter(call: Call, lease_id: str) -> Lease:
 # --- back to the renter --------------------------------------------------------------------------
 
 
+class ResultLeftOutForm(RequestModel):
+    """What does not come back, and why. `is_lost`: it was asked back by its name, or may be a file
+    of the work; not so a link, a pipe or a device, which never come back.
+    """
+
+    path: Annotated[str, Field(min_length=1, max_length=PATH_BYTES_MAX)]
+    detail: Annotated[str, Field(min_length=1, max_length=DETAIL_MAX)]
+    is_lost: bool = True
+
+
+LeftOut = Annotated[list[ResultLeftOutForm], Field(max_length=LEFT_OUT_MAX)]
+
+
 class LeaseResultsRequest(RequestModel):
-    """The files that lie under the paths which the workspace asks back."""
+    """The files that lie under the paths which the workspace asks back, and what is left out."""
 
     files: Files
+    left_out: LeftOut = Field(default_factory=list)
 
     model_config = with_examples(
         {"files": [{"path": "out/a", "is_program": False, "size": 6, "sha256": ["5a" * 32]}]}
@@ -225,11 +249,12 @@ class ResultsListedAnswer(AnswerModel):
 
 class LeaseResultsAnswer(ResultsListedAnswer):
     """`is_listed`: the node has said which files there are. `missing`: pieces that it has still to
-    send.
+    send. `left_out`: what does not come back, or all of it where the node or the server refused.
     """
 
     is_listed: bool
     files: list[WorkspaceFileForm]
+    left_out: list[ResultLeftOutForm]
 
 
 @resource.post(
@@ -259,9 +284,7 @@ def add_lease_results(
     require_size(call.service.settings, sum(one.size for one in files))
     workspace = _workspace(call, lease, lease_id)
     assert lease.requested is not None
-    document = json.dumps([one.model_dump() for one in body.files], separators=(",", ":")).encode()
-    if len(document) > DOCUMENT_BYTES_MAX:
-        raise Refused(JobsReason.WORKSPACE_INVALID, rule="a shorter list of files")
+    document = _kept(body)
     with call.read() as view:
         _require_asked(workspaces.document_of(view.connection, *workspace), files)
         try:
@@ -328,14 +351,43 @@ def read_lease_results(lease_id: LeaseInPath, call: Caller) -> Response:
     _of_renter(call, lease_id)
     with call.read() as view:
         document = lease_parcels.results_of(view.connection, lease_id)
-        files: list[Any] = [] if document is None else json.loads(document)
+        listed = _listed(document)
         told = LeaseResultsAnswer(
             lease_id=lease_id,
             missing=lease_parcels.missing(view.connection, lease_id),
             is_listed=document is not None,
-            files=[WorkspaceFileForm.model_validate(one) for one in files],
+            files=listed.files,
+            left_out=listed.left_out,
         )
         return call.answer(view, told)
+
+
+def _kept(body: LeaseResultsRequest) -> bytes:
+    """As it is kept: the list of files alone where nothing is left out. Files may take all the room
+    that there is: what is left out beside so long a list is kept compressed with it.
+
+    Raises Refused: WORKSPACE_INVALID.
+    """
+    told = body.model_dump()
+    files = _json(told["files"])
+    document = _json(told) if body.left_out else files
+    if len(files) <= DOCUMENT_BYTES_MAX < len(document):
+        document = zlib.compress(document)
+    if max(len(files), len(document)) > DOCUMENT_BYTES_MAX:
+        raise Refused(JobsReason.WORKSPACE_INVALID, rule="a shorter list of files")
+    return document
+
+
+def _json(told: Any) -> bytes:
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+def _listed(document: bytes | None) -> LeaseResultsRequest:
+    """What the node told, of what `_kept` made."""
+    if document is not None and document[:1] not in (b"[", b"{"):
+        document = zlib.decompress(document)
+    told: Any = [] if document is None else json.loads(document)
+    return LeaseResultsRequest.model_validate({"files": told} if isinstance(told, list) else told)
 
 
 @resource.post(

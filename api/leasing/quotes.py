@@ -14,7 +14,7 @@ from api.door.models import TERM_SECONDS_MAX, JobId, RequestModel, with_examples
 from api.door.operation import Resource
 from api.jobs.jobs import EXAMPLE, JobRequest, own_job
 from api.market.explanations import JobQuoteAnswer, quote_told
-from api.market.matching import look, room_of, wish_of
+from api.market.matching import look, nearest_of, room_of, wish_of
 from api.market.performance import performance_of_match
 from domain.duration import SECOND_US
 from domain.hardware.constraints import require_constraints
@@ -89,8 +89,8 @@ def quote_job(body: JobQuoteRequest, call: Caller) -> Response:
     with call.read(FLEET, REPUTATION, USAGE) as view:
         known = {one.setting: one for one in reputation.read_settings(view.connection)}
         performance = performance_of_match(view.connection, found, call.now_us)
-        free_us = room_of(call.service, found)
-        return call.answer(view, quote_told(found, known, performance, free_us))
+        free_us, nearest = room_of(call.service, found), nearest_of(call.service, found)
+        return call.answer(view, quote_told(found, known, performance, free_us, nearest))
 
 
 def _spec(body: JobQuoteRequest, call: Call) -> SubmitJob | JobSubmitted:

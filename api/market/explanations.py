@@ -21,7 +21,7 @@ from api.door.models import (
 )
 from api.door.moments import moment as told_at
 from api.fleet.constraints import MatchWeightsForm
-from api.market.matching import Found
+from api.market.matching import Found, Nearest
 from api.market.performance import NodePerformanceAnswer
 from domain.hardware.constraints import weights_of
 from domain.lease.choice import Candidate, Narrowed
@@ -143,10 +143,23 @@ class QuotedPlacementAnswer(AnswerModel):
     performance: list[NodePerformanceAnswer]
 
 
+class QuoteNearestAnswer(AnswerModel):
+    """A node that lacks one thing: room, which others hold now, or the renter's money."""
+
+    node_id: NodeId
+    offer_id: OfferId
+    model: str
+    memory_mib: Count
+    price_per_gpu_hour: Money
+    missing: Literal["room", "money"]
+
+
 class JobQuoteAnswer(AnswerModel):
     """What a request would get now; nothing is recorded and nothing is held. `impossible` names
     the demand that no registered node could ever meet. `free_by`: all matching GPUs are leased, and
-    the next is free by then, unless its lease is extended.
+    the next is free by then, unless its lease is extended. `nearest`: where nothing is offered, the
+    cheapest node that lacks only room or money; beside an offer one that lacks only room and costs
+    less.
     """
 
     rule: str
@@ -154,6 +167,7 @@ class JobQuoteAnswer(AnswerModel):
     nodes: Count
     considered: Count
     offered: QuotedPlacementAnswer | None = None
+    nearest: QuoteNearestAnswer | None = None
     runner_up: NodeId | None = None
     deciding: str | None = None
     candidates: list[MatchCandidateAnswer]
@@ -234,6 +248,7 @@ def quote_told(
     settings: Mapping[str, Setting],
     performance: list[NodePerformanceAnswer],
     free_us: int | None,
+    nearest: Nearest | None = None,
 ) -> JobQuoteAnswer:
     """What the fleet answered, with what its setting was worth to others so far. `free_us`: when
     the next matching node has room by the latest; None: not known, or not what is missing.
@@ -257,6 +272,7 @@ def quote_told(
         nodes=explained.nodes,
         considered=0 if match is None else match.considered,
         offered=offered,
+        nearest=None if nearest is None else _nearest_told(nearest),
         runner_up=runner_up,
         deciding=deciding,
         candidates=list(map(candidate_told, ranked)),
@@ -264,6 +280,19 @@ def quote_told(
         relaxations=list(map(relaxation_told, explained.relaxations)),
         impossible=explained.impossible,
         free_by=None if free_us is None else told_at(free_us),
+    )
+
+
+def _nearest_told(nearest: Nearest) -> QuoteNearestAnswer:
+    node = nearest.node
+    missing: Any = nearest.missing
+    return QuoteNearestAnswer(
+        node_id=node.node_id,
+        offer_id=node.offer_id,
+        model=node.device_model,
+        memory_mib=node.memory_mib,
+        price_per_gpu_hour=credits_(node.price),
+        missing=missing,
     )
 
 

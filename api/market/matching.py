@@ -40,7 +40,14 @@ from domain.trust.reputation_terms import RENTER
 from projections.fleet.fleet import FLEET
 from projections.market import feed as fleet_feed
 from projections.market.columns import Columns
-from projections.market.match import Answer, Shortage, answer, node_with, shortage
+from projections.market.match import (
+    Answer,
+    Shortage,
+    answer,
+    best_lacking_room,
+    node_with,
+    shortage,
+)
 from projections.runner import Connection
 from projections.trust import scores
 
@@ -104,6 +111,7 @@ class Found:
     explanation: Explanation
     shortage: Shortage | None = None  # where no node meets the need
     is_elsewhere: bool = False  # only nodes meet it that the project may not rent
+    unpaid_node: OfferedNode | None = None  # that of `unpaid`
 
     @property
     def rule(self) -> str:
@@ -179,7 +187,16 @@ def _look(columns: Columns, position: int, need: Need, fees: dict[str, int], her
     short = None if found.nodes else shortage(columns, need, fees, 1)
     is_elsewhere = need.own_only and not nodes and bool(_anywhere(columns, need, fees).nodes)
     return Found(
-        need, position, found.nodes, best, unpaid, looked, found.explanation, short, is_elsewhere
+        need,
+        position,
+        found.nodes,
+        best,
+        unpaid,
+        looked,
+        found.explanation,
+        short,
+        is_elsewhere,
+        _node_of(nodes, unpaid),
     )
 
 
@@ -252,6 +269,35 @@ def room_of(service: Service, found: Found) -> int | None:
     return next_free_us(service, found.need) if is_room else None
 
 
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A node that lacks one thing for a need: room, which others hold, or the renter's money."""
+
+    node: OfferedNode
+    missing: str
+
+
+def nearest_of(service: Service, found: Found) -> Nearest | None:
+    """The cheapest node that would do for a renter who can pay for it, once others let go of it;
+    where a node meets the need, only if it costs less than that; where no node does, or the
+    cheapest that would with more money. None: something else is missing too.
+    """
+    if found.unpaid_node is not None:
+        return Nearest(found.unpaid_node, "money")
+    if found.match is None and (found.shortage is None or not found.shortage.is_room):
+        return None
+    with service.connection() as connection:
+        fees = fleet_feed.fees(connection, found.need.at_us)
+        lacking = service.fleet.ask(
+            connection, lambda columns, _: best_lacking_room(columns, found.need, fees)
+        )
+    if lacking is None:
+        return None
+    chosen = _node_of(found.nodes, found.match)
+    is_nearer = chosen is None or lacking.price < chosen.price
+    return Nearest(lacking, MISSING_ROOM) if is_nearer else None
+
+
 def looked_at(need: Need, node: OfferedNode) -> Looked:
     """What the views tell of a node and of who needs it."""
     return Looked(
@@ -264,13 +310,16 @@ def looked_at(need: Need, node: OfferedNode) -> Looked:
 
 
 def _looked_at(need: Need, nodes: tuple[OfferedNode, ...], chosen: Match | None) -> Looked:
-    for node in nodes:
-        if chosen is not None and (node.node_id, node.offer_id) == (
-            chosen.node_id,
-            chosen.offer_id,
-        ):
-            return looked_at(need, node)
-    return NOT_LOOKED
+    node = _node_of(nodes, chosen)
+    return NOT_LOOKED if node is None else looked_at(need, node)
+
+
+def _node_of(nodes: tuple[OfferedNode, ...], chosen: Match | None) -> OfferedNode | None:
+    """The node of a match."""
+    if chosen is None:
+        return None
+    place = (chosen.node_id, chosen.offer_id)
+    return next((one for one in nodes if (one.node_id, one.offer_id) == place), None)
 
 
 def offered(

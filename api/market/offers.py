@@ -48,6 +48,7 @@ from api.fleet.constraints import (
 from api.fleet.providers import own_provider
 from api.market.offer_supply import OfferSupplyAnswer, supply_of
 from domain.cloud.reasons import CloudReason
+from domain.duration import SECOND_US
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import NOTHING, QUANTITY_MAX, Constraints
@@ -107,8 +108,9 @@ class OfferRequest(RequestModel):
 
 
 class OfferAnswer(AnswerModel):
-    """`devices_free` counts priced devices without a holder; `memory_mib` is that of the smallest
-    of its devices.
+    """`devices_free` counts its priced devices without a holder, as the matcher does: none is free
+    of a node that is not active, or has not told its inventory for too long. `memory_mib` is that
+    of the smallest of its devices.
     """
 
     offer_id: OfferId
@@ -290,7 +292,7 @@ def search_offers(
             rows,
             limit,
             lambda row: [row.price_units, row.position],
-            lambda row: _offer(row, known[row.offer_id]),
+            lambda row: _offer(call, row, known[row.offer_id]),
         )
 
 
@@ -368,7 +370,7 @@ def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
         if found is None:
             raise Refused(MarketReason.OFFER_UNKNOWN, offer_id=offer_id)
         known = supply_of(view.connection, [found], call.now_us)
-        return call.answer(view, _offer(found, known[offer_id]))
+        return call.answer(view, _offer(call, found, known[offer_id]))
 
 
 @resource.post(
@@ -401,7 +403,17 @@ def _own_offer(call: Call, offer_id: str) -> None:
         raise unknown from None
 
 
-def _offer(row: fleet.Offer, known: OfferSupplyAnswer) -> OfferAnswer:
+def _is_matched(call: Call, row: fleet.Offer) -> bool:
+    """Whether the matcher gives leases to the node of an offer, as long as it has room: demands
+    `node` and `spec_age` of `domain/market/dimensions.py`.
+    """
+    ttl_us = call.service.settings.spec_ttl_s * SECOND_US
+    age_us = None if row.specs_at_us is None else call.now_us - row.specs_at_us
+    is_fresh = not ttl_us or (age_us is not None and age_us <= ttl_us)
+    return row.phase == "active" and not row.quarantined and is_fresh
+
+
+def _offer(call: Call, row: fleet.Offer, known: OfferSupplyAnswer) -> OfferAnswer:
     told: Any = row
     return OfferAnswer(
         offer_id=row.offer_id,
@@ -416,7 +428,7 @@ def _offer(row: fleet.Offer, known: OfferSupplyAnswer) -> OfferAnswer:
         withdrawn_at=moment_or_none(row.withdrawn_at_us),
         models=row.models,
         gpu_classes=told.gpu_classes,
-        devices_free=row.free,
+        devices_free=row.free if _is_matched(call, row) else 0,
         supply=known,
         memory_mib=row.memory_mib,
         published_at=moment(row.at_us),

@@ -492,7 +492,8 @@ def _serve_leases(stage: Stage, leases: list[str]) -> None:
         if now_us % (30 * MINUTE_US) == 0:
             jobs.run_once()
             done = sum(_state(stage, lease) == "settled" for lease in leases)
-            stage.progress(f"{(now_us - START_US) // MINUTE_US} minutes in, {done} leases settled")
+            minutes = (now_us - START_US) // MINUTE_US
+            stage.progress(f"{minutes} minutes in, {done} of {len(leases)} leases settled")
     for machine in stage.machines:
         machine.reporter.stop()
     jobs.run_once()
@@ -585,6 +586,7 @@ def _result(
     result = {
         "nodes": len(stage.machines),
         "node_ids": [machine.node_id for machine in stage.machines],
+        "rewarded_node_ids": _rewarded(stage),
         "leases": len(leases),
         "usage_reports": reports,
         "gpu_microseconds_metered": str(sum(int(lease["gpu_us"]) for lease in told)),
@@ -606,6 +608,17 @@ def _result(
     left = stage.tally.balance(stage.tally.deployment.distributor)
     assert left == minted - stage.tally.claimed_total()
     return result
+
+
+def _rewarded(stage: Stage) -> list[str]:
+    """The nodes that the epoch gave a reward."""
+    told = {
+        machine.node_id: stage.web.get(
+            stage.operator_key, f"/v1/epochs/1/explain/{machine.node_id}"
+        )
+        for machine in stage.machines
+    }
+    return [node_id for node_id, one in told.items() if int(one["paid"]["units"])]
 
 
 def _audit(stage: Stage) -> bool:

@@ -401,16 +401,31 @@ def stick(remote: Remote, lease_id: LeaseId) -> None:
     remote.tell(told, facts({name: told.get(name) for name in names}))
 
 
+_HEALTH = (
+    "health",
+    "detail",
+    "machine",
+    "node_id",
+    "node_state",
+    "heard_at",
+    "has_executor",
+    "kernel",
+    "arch",
+    "seen_at",
+    "reported_at",
+)
+
+
 @lease.command("health", epilog="Example: tallystick lease health lease_1f0c...")
 @reads
 def health(remote: Remote, lease_id: LeaseId) -> None:
     """Show the health of both halves: the renter's machine, and the node with its work."""
     told = remote.ask(lambda c: c.read_lease_health(lease_id))
-    names = ("health", "detail", "machine", "node_id", "kernel", "arch", "seen_at", "reported_at")
     shown = {"state": told["state"]}
     for half in ("initiator", "acceptor"):
         found: Any = told[half]
-        shown |= {f"{half} {name}": found[name] for name in names if found.get(name)}
+        named = {f"{half} {name}": found.get(name) for name in _HEALTH}
+        shown |= {name: one for name, one in named.items() if one not in (None, "")}
     remote.tell(told, facts(shown))
 
 

@@ -24,8 +24,8 @@ from cli.remote import (
     reads,
     records,
 )
-from cli.terminal import amount, columns, facts, group, note, top_level
-from cli.work_options import Share, words_of
+from cli.terminal import amount, columns, facts, group, note, part, top_level
+from cli.work_options import ANY_PRICE, Share, words_of
 
 if TYPE_CHECKING:
     from tallystick_client.forms import (
@@ -241,9 +241,9 @@ def create_offer(
     ] = False,
 ) -> None:
     """Offer the GPUs of a node at a price, and tell which part of it is yours."""
-    part = remote.ask(lambda c: c.read_owner_part(node, price=int(credits_of(price)["units"])))
+    told_part = remote.ask(lambda c: c.read_owner_part(node, price=int(credits_of(price)["units"])))
     before = remote.ask(lambda c: c.search_offers(node_id=node, limit=10))["data"]
-    for line in _owner_part(part, settlement):
+    for line in _owner_part(told_part, settlement):
         note(line)
     for other in before:
         note(
@@ -252,7 +252,7 @@ def create_offer(
             f" Close it: tallystick offer close {other['offer_id']}"
         )
     if dry_run:
-        remote.tell(part, ["nothing was offered: leave out --dry-run"])
+        remote.tell(told_part, ["nothing was offered: leave out --dry-run"])
         return
     body: OfferRequest = {
         "provider_id": provider,
@@ -305,8 +305,7 @@ def list_offers(
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
     found = remote.list(lambda c, page: c.search_offers(model=model, price_max=price_max, **page))
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
-    names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
-    remote.tell(found, columns(rows, names))
+    remote.tell(found, columns(rows, _OFFERS))
 
 
 @offer.command("show", epilog="Example: tallystick offer show offer_1f0c...")
@@ -350,7 +349,10 @@ def _fails(dimensions: list[Any]) -> str:
 
 
 def _eased(one: Any) -> str:
-    return "" if one is None else f"{one['field']} {one['required']} -> {one['offered']}"
+    if one is None:
+        return ""
+    shown = _of_people(one, one["field"], "offered")
+    return f"{one['field']} {shown['required']} -> {shown['offered']}"
 
 
 @offer.command("search", epilog="Example: tallystick offer search --memory 80000 --setting edge")
@@ -404,8 +406,10 @@ def search(
         )
     )
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
-    names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
-    remote.tell(found, columns(rows, names))
+    remote.tell(found, columns(rows, _OFFERS))
+
+
+_OFFERS = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
 
 
 # --- what a job would get ---------------------------------------------------------------------
@@ -493,8 +497,6 @@ def explain(remote: Remote, job_id: JobId) -> None:
         raise typer.Exit(1)
 
 
-ANY_PRICE = "1000000"
-"""The highest price that an offer may have."""
 _MATCH = ("lease_id", "node_id", "rule", "considered", "runner_up", "deciding", "recomputed")
 
 
@@ -506,7 +508,7 @@ def _quoted(told: Mapping[str, Any]) -> list[str]:
         head = facts({**shown, "considered": told["considered"]})
     else:
         head = facts({"match": "none", "impossible": told.get("impossible") or "no"})
-        rows = [dict(one) for one in told["relaxations"]]
+        rows = [_of_people(one, one["field"], "offered") for one in told["relaxations"]]
         names = ("field", "required", "offered", "nodes", "distance_ppm")
         head = [*head, "", "One of these alone would give a match:", *columns(rows, names)]
     return [*head, "", *_dimensions(told["dimensions"])]
@@ -514,4 +516,23 @@ def _quoted(told: Mapping[str, Any]) -> list[str]:
 
 def _dimensions(told: list[Any]) -> list[str]:
     names = ("dimension", "required", "best_offered", "nodes_left", "nodes_refused")
-    return columns([{"best_offered": "", **one} for one in told], names)
+    rows = [_of_people(one, one["dimension"], "best_offered") for one in told]
+    return columns([{"best_offered": "", **one} for one in rows], names)
+
+
+_PRICES = ("price", "budget", "max_price_per_gpu_hour")
+_PARTS = ("reputation", "renter", "min_reputation_ppm", "share_ppm")
+"""Demands that are told in millionths of a credit, and in millionths of one."""
+
+
+def _of_people(told: Mapping[str, Any], demand: str, offered: str) -> dict[str, Any]:
+    """A demand with both of its values in people's units."""
+    return {**told, **{name: _value(demand, told.get(name)) for name in ("required", offered)}}
+
+
+def _value(demand: str, text: str | None) -> str | None:
+    if text is None or not text.isdigit():
+        return text
+    if demand in _PRICES:
+        return amount({"asset": "CREDIT", "units": text})
+    return part(text) if demand in _PARTS else text

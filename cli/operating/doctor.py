@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 commands = top_level()
 
+URL = "TALLYSTICK_URL"
+"""The server that this shell's commands ask. Where it is set, a server of this machine is optional,
+unless the keys of one are here.
+"""
 OK, WARN, FAILED, ABSENT = "ok", "warn", "failed", "absent"
 CLOCK_US_MAX = 1_000_000
 """The database and this machine may differ by so much."""
@@ -59,7 +63,8 @@ def doctor(
 ) -> None:
     """Look at database, keys, clock, disk, chain, processors, timers and server. Changes nothing.
 
-    Exit 1 when a check failed. Run it as the user of the server, with the server's settings.
+    Exit 1 when a check failed. Run it as the user of the server, with the server's settings. Where
+    TALLYSTICK_URL is set, the server that it names is looked at too.
     """
     checks = list(examine(in_force(config, data_dir=data_dir), wait))
     ok = all(check.state != FAILED for check in checks)
@@ -86,8 +91,7 @@ def examine(settings: Settings, wait_s: int = 0) -> Iterator[Check]:
         ):
             yield from _of_the_database(settings, conninfo, connection)
     except AnswerIsNo:
-        todo = "make it: `tallystick migrate`; or set TALLYSTICK_DATABASE_URL"
-        yield Check("database", FAILED, f"there is none in {settings.data_dir}", todo)
+        yield _no_database(settings)
     except (psycopg.Error, EmbeddedPostgresFailed) as error:
         said = str(error).strip().split("\n", 1)[0] or type(error).__name__
         todo = "check that it runs, and TALLYSTICK_DATABASE_URL"
@@ -95,6 +99,41 @@ def examine(settings: Settings, wait_s: int = 0) -> Iterator[Check]:
     yield from _chain(settings)
     yield _processors(settings)
     yield server
+    if url := os.environ.get(URL):
+        yield _named(url)
+
+
+def _no_database(settings: Settings) -> Check:
+    """Where a server elsewhere is named, this machine need not have one; where the keys of a server
+    are, its database is lost.
+    """
+    from api.process.secret_files import folder_of
+
+    said = f"there is none in {settings.data_dir}"
+    folder = folder_of(settings.data_dir)
+    if folder.exists():
+        todo = "see docs/howto/restore.md; or set TALLYSTICK_DATABASE_URL"
+        return Check("database", FAILED, f"{said}, and the keys of one are in {folder}", todo)
+    if os.environ.get(URL):
+        return Check("database", ABSENT, f"{said}: the server that {URL} names has its own")
+    todo = "make it: `tallystick migrate`; or set TALLYSTICK_DATABASE_URL"
+    return Check("database", FAILED, said, todo)
+
+
+def _named(url: str) -> Check:
+    """Whether the server answers that this shell's commands ask."""
+    import httpx
+
+    name, at = f"server of {URL}", f"{url.rstrip('/')}/readyz"
+    todo = f"check that it runs, and {URL}"
+    try:
+        answer = httpx.get(at, timeout=SERVER_SECONDS_MAX)
+        ready = answer.json().get("status")
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError) as error:
+        return Check(name, FAILED, f"none answers on {at}: {type(error).__name__}", todo)
+    if answer.status_code != 200:
+        return Check(name, FAILED, f"{at} answers {answer.status_code}", todo)
+    return Check(name, OK, f"{ready} on {at}")
 
 
 def _of_the_database(
@@ -337,7 +376,8 @@ def _server(settings: Settings, wait_s: int) -> Check:
         said = f"none answered on {url} in {wait_s} s"
         return Check("server", FAILED, said, "look at its log, and at TALLYSTICK_PORT")
     if answer is None:
-        return Check("server", ABSENT, f"none answers on {url}", "start `tallystick serve`")
+        todo = None if os.environ.get(URL) else "start `tallystick serve`"
+        return Check("server", ABSENT, f"none answers on {url}", todo)
     if answer.status_code != 200:
         return Check("server", FAILED, f"{url} answers {answer.status_code}", "look at its log")
     cores = os.cpu_count() or 1

@@ -2,4 +2,4 @@
 came back and what is seen of a running lease come out.
 """
 
-__all__ = ("folder", "live", "options", "parcels")
+__all__ = ("folder", "live", "options", "parcels", "priced", "waiting")

@@ -12,15 +12,17 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from cli.remote import Remote
-from cli.terminal import amount, local_time, note, printable, tell
+from cli.terminal import amount, counted, local_time, note, printable, tell
+from domain.lease.close_codes import CLOSE_REASONS
 
 if TYPE_CHECKING:
+    from cli.running.parcels import Came
     from tallystick_client import Client
 
 PPM = 1_000_000
@@ -85,6 +87,12 @@ def status_of(lease: Mapping[str, Any], elapsed_us: int, use_ppm: int | None = N
     return " · ".join([*parts, str(lease["lease_id"])])
 
 
+def closed_with(code: int | None) -> str:
+    """`101, the renter ended it before it ran`: also where this version does not know the code."""
+    reason = None if code is None else CLOSE_REASONS.get(code)
+    return str(code) if reason is None else f"{code}, {reason.meaning}"
+
+
 def gpu_us(lease: Mapping[str, Any], elapsed_us: int) -> int:
     """GPU time of the lease's share of its devices over so long."""
     return elapsed_us * int(lease["gpu_count"]) * int(lease["share_ppm"]) // PPM
@@ -132,6 +140,16 @@ def bill(told: Mapping[str, Any], used_us: int) -> str:
         f"{name} not final: about {so_far} for {gpu_hours(used_us)}{start}{by}; the node's last"
         f" signed report is still to come, `tallystick lease show {name}` tells the final bill"
     )
+
+
+def of_results(came: Came, asked: Sequence[str]) -> list[str]:
+    """What came back, and each thing that did not, with its reason."""
+    lines = [f"left out of what came back: {line}" for line in came.left_out]
+    lines += [f"did not come back: {line}" for line in came.lost]
+    if came.changed or not came.lost:
+        count = counted(came.changed, "new or changed file")
+        lines.append(f"{count} came back of {', '.join(asked)}")
+    return lines
 
 
 def use_of(told: Mapping[str, Any]) -> str:

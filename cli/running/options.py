@@ -27,7 +27,10 @@ Part = Annotated[
     str | None, typer.Option("-p", metavar="FRACTION", help="Part of each GPU, like 0.37.")
 ]
 Memory = Annotated[
-    int | None, typer.Option("--mem", min=1, metavar="MB", help="Memory of each GPU, in MiB.")
+    int | None,
+    typer.Option(
+        "--mem", min=1, metavar="MB", help="Memory of each GPU, in MiB, where it costs least."
+    ),
 ]
 Model = Annotated[
     list[str] | None,
@@ -36,7 +39,9 @@ Model = Annotated[
 MaxPrice = Annotated[
     str | None,
     typer.Option(
-        metavar="CREDITS", help="Highest price per GPU-hour; default: that of the cheapest offer."
+        metavar="CREDITS",
+        help="Highest price per GPU-hour; default: that of the cheapest offer that fits, has room"
+        " and can be paid for with what you have.",
     ),
 ]
 Funds = Annotated[
@@ -90,7 +95,10 @@ SizeMax = Annotated[
 ]
 WaitForGpu = Annotated[
     bool,
-    typer.Option("--wait-for-gpu", help="Wait while all matching GPUs are busy, and say how long."),
+    typer.Option(
+        "--wait-for-gpu",
+        help="Wait while all matching GPUs are busy; without --max-price for the cheapest.",
+    ),
 ]
 KeyFile = Annotated[
     Path | None, typer.Option(help="File of the key that signs for the usage; created if missing.")

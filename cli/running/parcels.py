@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.remote import Remote
 from cli.running.folder import Scanned
-from cli.terminal import AnswerIsNo, InputUnusable, Progress, note
+from cli.terminal import AnswerIsNo, InputUnusable, Progress, counted, note
 from domain.jobs import workspace as rules
 from domain.jobs.workspace import PIECE_BYTES, PIECES_MAX, File, Workspace
 
@@ -80,7 +80,7 @@ def send(remote: Remote, parcel: Parcel, step: Progress) -> str:
     if parcel.folder is not None:
         _send_pieces(remote, parcel.folder, missing, step)
         files, size = len(workspace.files), sum(lengths[one] for one in missing)
-        count = "1 file" if files == 1 else f"{files:,} files"
+        count = counted(files, "file")
         note(f"the node gets {count} of {parcel.folder.root}; {size:,} bytes were sent")
         for line in parcel.folder.left_out[:10]:
             note(f"left out: {line}")
@@ -136,15 +136,25 @@ def _sealing_key(told: Mapping[str, Any]) -> bytes:
 # --- back ----------------------------------------------------------------------------------------
 
 
-def fetch(
-    remote: Remote, lease_id: str, root: Path, asked: tuple[str, ...], size_max: int
-) -> int | None:
-    """Write what came back below the root; how many files are new or changed, and None where the
-    node sent nothing. Raises AnswerIsNo, OSError.
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What came back: how many files of it are new or changed here. `lost`: what was asked back and
+    did not come, and why. `left_out`: links, pipes and devices, which never come, and folders
+    without a file.
     """
-    files = _listed(remote, lease_id)
-    if files is None:
-        return None
+
+    changed: int = 0
+    lost: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def fetch(remote: Remote, lease_id: str, root: Path, asked: tuple[str, ...], size_max: int) -> Came:
+    """Write what came back below the root. Raises AnswerIsNo, OSError."""
+    listed = _listed(remote, lease_id)
+    if listed is None:
+        why = f"the node did not send it; `tallystick lease log {lease_id}` tells what it said"
+        return Came(lost=tuple(f"{path}: {why}" for path in asked))
+    files, told = listed
     for one in files:
         # On some disks .GIT is .git.
         if not rules.is_below(one.path, asked) or ".git" in one.path.casefold().split("/"):
@@ -154,13 +164,35 @@ def fetch(
     bodies = Bodies(remote, lease_id, list(rules.pieces_of(files)))
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return sum(_take(handle, one, bodies) for one in files)
+        changed = sum(_take(handle, one, bodies) for one in files)
     finally:
         os.close(handle)
+    lost = [one for one in told if one.get("is_lost", True)]
+    left_out = [one for one in told if not one.get("is_lost", True)]
+    return Came(changed, (*_lines(lost), *_unsaid(asked, files, told)), _lines(left_out))
 
 
-def _listed(remote: Remote, lease_id: str) -> tuple[File, ...] | None:
-    """The files, once the node has sent all of them; None: it sent no list in time."""
+def _lines(told: list[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(f"{one['path']}: {one['detail']}" for one in told)
+
+
+def _unsaid(
+    asked: tuple[str, ...], files: tuple[File, ...], told: list[dict[str, Any]]
+) -> list[str]:
+    """Paths that were asked back, of which nothing came and the node says nothing."""
+    said = {one["path"] for one in told}
+    came = [one.path for one in files]
+    return [
+        f"{path}: nothing of it came"
+        for path in asked
+        if path not in said and not any(rules.is_below(one, (path,)) for one in came)
+    ]
+
+
+def _listed(remote: Remote, lease_id: str) -> tuple[tuple[File, ...], list[dict[str, Any]]] | None:
+    """The files, once the node has sent all of them, and what it left out; None: no list, or not
+    all of it, came in time.
+    """
     ends = time.monotonic() + RESULT_SECONDS_MAX
     first = time.monotonic() + RESULT_SECONDS_MAX / 10
     while True:
@@ -171,7 +203,7 @@ def _listed(remote: Remote, lease_id: str) -> tuple[File, ...] | None:
             return None
         time.sleep(LOOK_SECONDS)
     try:
-        return rules.read_files(told["files"])
+        return rules.read_files(told["files"]), list(told.get("left_out", ()))
     except rules.WorkspaceInvalid as invalid:
         raise AnswerIsNo(f"the node sent a list of files that cannot be used: {invalid}") from None
 

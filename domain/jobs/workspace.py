@@ -29,6 +29,9 @@ DOCUMENT_BYTES_MAX = 700_000
 """One request carries it, and one answer carries it and the sealed variables to the node."""
 FILE_BYTES_MAX = 2**40
 PATH_BYTES_MAX = 1_024
+LEFT_OUT_MAX = 20
+"""Of what does not come back, so many paths are told, each with a reason of DETAIL_MAX letters."""
+DETAIL_MAX = 300
 NAME_BYTES_MAX = 255
 VARIABLES_MAX = 256
 VALUE_BYTES_MAX = 32_768

@@ -134,7 +134,7 @@ def fee_funds_end_us(opened_at_us: int, units: int, fee_per_hour: int) -> int:
     """The last whole second after opening at which a fee by time is within `units`, as a moment."""
     seconds = (TIME_MAX_US - opened_at_us) // SECOND_US
     if fee_per_hour:
-        funded_us = ((units + 1) * GPU_HOUR_US - 1) // fee_per_hour
-        seconds = min(seconds, funded_us // SECOND_US)
+        funded = ((units + 1) * (GPU_HOUR_US // SECOND_US) - 1) // fee_per_hour
+        seconds = min(seconds, funded)
         assert fee_for(seconds * SECOND_US, fee_per_hour) <= units
     return opened_at_us + seconds * SECOND_US

@@ -19,6 +19,8 @@ from node_reporter.terminal import printable
 
 FINAL = (400, 401, 403, 404, 409, 413, 422)
 """Statuses that the same request would get again."""
+INVALID = "invalid"
+"""The code of a request with a field that the server does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +133,20 @@ class ExecutorClient:
             raise NotStarted("its files cannot be read") from None
         return dict(data)
 
-    def list_results(self, lease_id: str, files: list[dict[str, Any]]) -> list[str]:
-        """The pieces that the server lacks. Raises Unreachable, returning.Refused."""
-        found = self._taken(f"{self._path}/{lease_id}/results", {"files": files})
+    def list_results(
+        self, lease_id: str, files: list[dict[str, Any]], left_out: list[dict[str, Any]]
+    ) -> list[str]:
+        """The pieces that the server lacks. A server of the version before takes the files alone:
+        what is left out stands in the log of the work, too. Raises Unreachable, returning.Refused.
+        """
+        path, alone = f"{self._path}/{lease_id}/results", {"files": files}
+        told = {**alone, "left_out": left_out} if left_out else alone
+        try:
+            found = self._taken(path, told)
+        except Refused as refused:
+            if not (files and left_out and refused.is_of_form):
+                raise
+            found = self._taken(path, alone)
         missing = found.get("missing")
         if not isinstance(missing, list) or not all(isinstance(one, str) for one in missing):
             raise Refused("the server's answer cannot be read")
@@ -148,7 +161,7 @@ class ExecutorClient:
         said, found = self._post(path, told)
         if said.status in FINAL:
             detail = printable(str(found.get("detail", ""))[:200])
-            raise Refused(detail or said.code)
+            raise Refused(detail or said.code, is_of_form=said.code == INVALID)
         if not said.is_done:
             raise Unreachable(f"answered {said.status}")
         return found

@@ -439,6 +439,9 @@ class Offer:
     gpu_classes: list[str]
     free: int
     memory_mib: int | None
+    phase: str  # of the node, as the two after it
+    quarantined: bool
+    specs_at_us: int | None
     at_us: int
     position: int
 
@@ -447,7 +450,8 @@ _NODE = """
     SELECT n.*, p.account_id FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
 """
 _OFFER = """
-    SELECT o.*, p.account_id, n.region_id, k.models, k.gpu_classes, k.free, k.memory_mib
+    SELECT o.*, p.account_id, n.region_id, n.phase, n.quarantined,
+        n.specs_at_us, k.models, k.gpu_classes, k.free, k.memory_mib
     FROM proj_fleet.offer o JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.node n ON n.node_id = o.node_id
     CROSS JOIN LATERAL (

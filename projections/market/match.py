@@ -161,6 +161,16 @@ def lacking_room(
     return question.nodes(rows.tolist())
 
 
+def best_lacking_room(columns: Columns, need: Need, fees: Mapping[str, int]) -> OfferedNode | None:
+    """Of those that lack room the one that costs this renter least; None: there is none."""
+    question = _Question(columns, need, fees)
+    rows = question.refused_only_by((ROOM,))
+    rows = rows[~question.mask(BY_NAME[ROOM])[rows]]
+    if not len(rows):
+        return None
+    return question.nodes([int(rows[np.argmin(question.price[rows])])])[0]
+
+
 def offers_meeting(columns: Columns, need: Need, names: Iterable[str]) -> list[str]:
     """Ids of open offers that meet these demands of a need, whatever is free of them now."""
     question = _Question(columns, need, {})

@@ -80,6 +80,21 @@ def test_a_server_that_was_waited_for_in_vain_has_failed(machine: Machine) -> No
     assert "none answered" in server["said"]
 
 
+def test_a_database_that_a_server_of_this_machine_lost_has_failed_whatever_is_named(
+    machine: Machine,
+) -> None:
+    code, told = machine.checks(DATABASE_URL="", URL="")
+    assert (code, told["database"]["state"]) == (1, "failed"), "no server is named"
+    assert not any(name.startswith("server of") for name in told)
+    away = f"http://127.0.0.1:{free_port()}"
+    _, told = machine.checks(DATABASE_URL="", URL=away)
+    assert told["database"]["state"] == "absent", "this machine is no server"
+    assert machine.run("admin", "bootstrap").code == 0
+    _, told = machine.checks(DATABASE_URL="", URL=away)
+    assert told["database"]["state"] == "failed"
+    assert "the keys of one are in" in told["database"]["said"]
+
+
 def test_a_setting_that_waits_for_no_standby_is_told() -> None:
     class Told:
         """A database with these settings, asked as doctor asks."""

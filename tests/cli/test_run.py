@@ -31,9 +31,9 @@ from psycopg import sql
 from cli import run as cli_run
 from cli.countersigning import used_gpu_us
 from cli.remote import Remote
-from cli.run import _share_of
-from cli.running import live, parcels
+from cli.running import live, parcels, waiting
 from cli.running.folder import scan
+from cli.running.priced import share_of
 from cli.terminal import InputUnusable
 from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
@@ -242,6 +242,40 @@ def test_r_21_a_command_that_asks_too_much_or_for_nothing_there_is_told_so(pool:
     assert pool.leases() == []
 
 
+def test_without_a_price_that_of_an_offer_is_taken_which_the_renter_can_pay_for(pool: Pool) -> None:
+    """A burn-only offer that is cheaper set the price, and the lease was refused for it."""
+    pool.start()
+    with Client(pool.server.url, pool.owner_key) as owner:
+        (cash,) = owner.search_offers()["data"]
+        owner.publish_offer(
+            {
+                "provider_id": cash["provider_id"],
+                "node_id": pool.node_id,
+                "price_per_gpu_hour": {"asset": "CREDIT", "units": "1500000"},
+                "settlement": "burn",
+                "fractions": True,
+            }
+        )
+    for given in ((), ("--mem", "20000"), ("--funds", "3")):
+        ran = pool.run("--no-files", "--json", "--no-sign", *given, "--", "true")
+        assert ran.code == 0, ran.err
+        assert "at most 2.000000 CREDIT per GPU-hour" in ran.err
+        assert " will be held for it" in ran.err.splitlines()[0], "nothing is held yet"
+        assert ran.document["price_per_gpu_hour"]["units"] == "2000000"
+    poor_id, poor = pool.server.account()
+    pool.server.run("account", "deposit", poor_id, "0.01", "--reference", "two")
+    ran = pool.run("--no-files", "--", "true", key=poor)
+    assert (ran.code, "at most 2.000000 CREDIT" in ran.err) == (1, True), ran.err
+    assert "refused (credit_too_low)" in ran.err, "that it has no money for the one it could have"
+    with Client(pool.server.url, pool.renter_key) as renter:
+        price: Any = {"asset": "CREDIT", "units": "2000000"}
+        job: Any = {"command": ["sleep", "60"], "max_price_per_gpu_hour": price}
+        renter.open_lease({"job": job})
+        ran = pool.run("--no-files", "--", "true")
+    assert "at most 2.000000 CREDIT per GPU-hour" in ran.err
+    assert "All matching GPUs (1 node) are busy" in ran.err, "that is all that is missing"
+
+
 def test_ctrl_c_stops_the_program_and_releases_the_lease(pool: Pool, tmp_path: Path) -> None:
     pool.start()
     with _started(pool, tmp_path, "sh", "-c", "echo up; sleep 300") as process:
@@ -361,6 +395,30 @@ def _until(holds: Any, what: str) -> None:
         time.sleep(0.1)
 
 
+def test_a_renter_whose_program_does_not_begin_is_told_why(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_run, "LOST_SECONDS", 0)
+    monkeypatch.setattr(waiting, "LOOK_SECONDS", 0.2)
+    noted: list[str] = []
+    monkeypatch.setattr(waiting, "note", noted.append)
+
+    def end() -> None:
+        with Client(pool.server.url, pool.owner_key) as owner:
+            _until(lambda: noted, "it says what it waits for")
+            owner.revoke_executor_key(pool.node_id, {})
+            _until(lambda: len(noted) > 1, "and what it waits for now")
+            owner.close_lease(owner.list_leases()["data"][0]["lease_id"], {})
+
+    ender = threading.Thread(target=end)
+    ender.start()
+    assert pool.run("--no-sign", "--", "true").code == 1
+    ender.join()
+    assert noted[0].startswith(f"waiting: the executor of {pool.node_id} has not taken up the work")
+    assert noted[1].startswith(f"waiting: {pool.node_id} has no executor, the program that starts")
+    assert len(noted) == 2, "once each"
+
+
 def test_a_node_that_never_answers_is_not_waited_for_once_the_lease_is_closed(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,7 +434,7 @@ def test_a_node_that_never_answers_is_not_waited_for_once_the_lease_is_closed(
     ran = pool.run("--no-sign", "--", "true")
     closer.join()
     assert ran.code == 1
-    assert "closed with 10002" in ran.err
+    assert "closed with 10002, the provider gave no reason" in ran.err
 
 
 def test_on_the_leased_machine_itself_the_program_runs_right_here(
@@ -417,6 +475,7 @@ def test_the_folder_travels_with_its_variables_and_secrets_and_results_come_back
     assert os.access(program / "out" / "start.sh", os.X_OK)
     assert (program / "out" / "part599").read_text() == "599", "more than one request carries"
     assert not (program / "out" / "leak").exists(), "a link does not come back"
+    assert "left out of what came back: out/leak: left out, it is no file" in ran.err
     assert "left out: outside: a link that leads out of the folder" in ran.err
     assert "not final: about 0.0" in ran.err.splitlines()[-1], ran.err
     _check_secret_is_nowhere(pool)
@@ -426,6 +485,30 @@ def test_the_folder_travels_with_its_variables_and_secrets_and_results_come_back
     assert "; 0 bytes were sent" in again.err, "the server has every piece"
     pool.stop()
     assert list(pool.jobs.glob("lease_*")) == list(pool.jobs.glob(".incoming*")) == []
+
+
+def test_results_that_were_refused_are_told_with_the_reason_and_exit_1(pool: Pool) -> None:
+    """The program succeeded; what it was run for is not here. It was 0, and nothing was said."""
+    pool.start()
+    large = "mkdir out; echo small > out/a; truncate -s 6G out/b out/c"  # holes take no room
+    ran = pool.run("--no-files", "--get", "out", "--json", "--", "sh", "-c", large)
+    assert ran.code == 1, ran.err
+    assert re.search(
+        r"^did not come back: out: does not come back: more than \d+ bytes$", ran.err, re.MULTILINE
+    )
+    told = ran.document
+    assert (told["exit_code"], told["results"]["are_back"]) == (0, False), "the program's own is 0"
+    assert told["results"]["asked"] == ["out"]
+    assert told["results"]["lost"][0] in ran.err
+    assert told["countersigned_gpu_us"] is not None
+    some = "mkdir out; echo small > out/a"
+    ran = pool.run("--no-files", "--get", "out", "--get", "none", "--", "sh", "-c", some)
+    assert ran.code == 1, ran.err
+    assert "did not come back: none: there is no such file" in ran.err
+    assert "1 new or changed file came back of out, none" in ran.err
+    failed = pool.run("--no-files", "--get", "none", "--", "sh", "-c", "exit 7")
+    assert failed.code == 7, "the program's own goes first"
+    assert "did not come back: none" in failed.err
 
 
 TOKEN = "sesame-" + "7" * 20
@@ -549,11 +632,11 @@ class Counting(Remote):
 
 
 def test_a_part_in_megabytes_is_rounded_up_and_never_more_than_there_is() -> None:
-    assert _share_of(1, 3) == 333_334
-    assert _share_of(80, 80) == 1_000_000
+    assert share_of(1, 3) == 333_334
+    assert share_of(80, 80) == 1_000_000
     for memory, whole in ((81, 80), (1, None), (1, 0)):
         with pytest.raises(InputUnusable):
-            _share_of(memory, whole)
+            share_of(memory, whole)
 
 
 def test_in_a_terminal_a_program_colours_its_words_and_does_nothing_else() -> None:

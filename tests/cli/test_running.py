@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from cli import run as cli_run
-from cli.running import options, parcels
+from cli.running import live, options, parcels, priced
 from cli.running.folder import scan
+from cli.running.parcels import Parcel
+from cli.running.waiting import waits_for
 from cli.terminal import AnswerIsNo, InputUnusable
 
 MIB = 1_048_576
@@ -22,8 +24,10 @@ MIB = 1_048_576
 class Node:
     """Answers as a server would that holds what a node sent: path and content, or a lie."""
 
-    def __init__(self, *files: tuple[str, bytes], lie: bytes | None = None) -> None:
-        self.files, self.lie, self.asked = files, lie, 0
+    def __init__(
+        self, *files: tuple[str, bytes], lie: bytes | None = None, left_out: Any = ()
+    ) -> None:
+        self.files, self.lie, self.asked, self.left_out = files, lie, 0, left_out
 
     def ask(self, call: Any) -> Any:
         return call(self)
@@ -38,7 +42,7 @@ class Node:
             }
             for path, body in self.files
         ]
-        return {"is_listed": True, "missing": [], "files": told}
+        return {"is_listed": True, "missing": [], "files": told, "left_out": self.left_out}
 
     def read_result_pieces(self, _lease_id: str, asked: Any) -> Any:
         key = asked["sha256"][0]
@@ -54,8 +58,10 @@ def _told(key: str, body: bytes) -> dict[str, str]:
     return {"sha256": key, "body": base64.b64encode(body).decode()}
 
 
-def fetch(node: Any, root: Path, *asked: str) -> int | None:
-    return parcels.fetch(node, "lease_1", root, asked, MIB)
+def fetch(node: Any, root: Path, *asked: str) -> int:
+    came = parcels.fetch(node, "lease_1", root, asked, MIB)
+    assert not came.lost
+    return came.changed
 
 
 def test_what_comes_back_is_written_where_it_was_asked_and_nowhere_else(tmp_path: Path) -> None:
@@ -93,6 +99,44 @@ def test_no_link_of_the_renters_is_followed_and_no_other_bytes_are_taken(tmp_pat
         parcels.fetch(Node(("log", b"ab")), "lease_1", root, ("log",), 1)  # type: ignore[arg-type]
 
 
+def test_what_did_not_come_is_told_with_its_reason_and_links_are_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = {"path": "out/link", "detail": "left out", "is_lost": False}
+    gone = {"path": "none", "detail": "there is no such file", "is_lost": True}
+    node: Any = Node(("out/a", b"new"), left_out=[link, gone])
+    came = parcels.fetch(node, "lease_1", tmp_path, ("out", "none", "other"), MIB)
+    assert came == parcels.Came(
+        changed=1,
+        lost=("none: there is no such file", "other: nothing of it came"),
+        left_out=("out/link: left out",),
+    )
+    assert live.of_results(came, ("out", "none", "other")) == [
+        "left out of what came back: out/link: left out",
+        "did not come back: none: there is no such file",
+        "did not come back: other: nothing of it came",
+        "1 new or changed file came back of out, none, other",
+    ]
+    monkeypatch.setattr(parcels, "RESULT_SECONDS_MAX", 0)
+    silent: Any = SimpleNamespace(ask=lambda _call: {"is_listed": False, "missing": []})
+    (lost,) = parcels.fetch(silent, "lease_1", tmp_path, ("out",), MIB).lost
+    assert lost.startswith("out: the node did not send it; `tallystick lease log lease_1`")
+
+
+def test_an_empty_folder_is_not_missed_and_an_older_servers_list_is_read(tmp_path: Path) -> None:
+    empty = {"path": "out", "detail": "no file comes back of this folder", "is_lost": False}
+    node: Any = Node(left_out=[empty])
+    came = parcels.fetch(node, "lease_1", tmp_path, ("out",), MIB)
+    assert (came.lost, came.left_out) == ((), ("out: no file comes back of this folder",))
+    old: Any = Node(("out/a", b"new"))
+    told = old.read_lease_results("lease_1")
+    del told["left_out"]
+    old.read_lease_results = lambda _lease_id: told
+    assert parcels.fetch(old, "lease_1", tmp_path, ("out",), MIB) == parcels.Came(changed=1)
+    unsure: Any = Node(left_out=[{"path": "out", "detail": "x"}])
+    assert parcels.fetch(unsure, "lease_1", tmp_path, ("out",), MIB).lost == ("out: x",)
+
+
 def test_a_folder_travels_but_for_what_is_ignored_and_what_leads_out(tmp_path: Path) -> None:
     secret = (".env", ".env.local", "keep/.env", ".ssh/id", ".netrc", ".kube/config", "sub/.npmrc")
     for path in ("a.py", ".git/config", "x.log", "data/x.log", *secret):
@@ -121,12 +165,12 @@ def test_a_whole_home_and_too_much_do_not_travel(
 
 
 def test_usage_is_signed_and_billed_though_results_cannot_be_used(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A node that lies about results takes nobody's signature and bill away."""
     told: list[str] = []
 
-    def fails(_session: Any) -> None:
+    def fails(*_: Any) -> None:
         raise AnswerIsNo("the node sent '../x', which was not asked for")
 
     def bills(*_: Any) -> tuple[dict[str, Any], int]:
@@ -137,17 +181,19 @@ def test_usage_is_signed_and_billed_though_results_cannot_be_used(
         "_bring": lambda *_: None,
         "_open": lambda session, _body: session.lease.update(lease_id="lease_1"),
         "_through_interrupts": lambda *_: 0,
-        "_fetch": fails,
+        "_read": lambda *_: {"opened_at": "2026-11-29T10:00:00Z"},
         "sign": lambda *_: told.append("signed"),
         "told": bills,
     }
     for name, stub in stubs.items():
         monkeypatch.setattr(cli_run.Session, name, stub)
+    monkeypatch.setattr(parcels, "fetch", fails)
     remote: Any = SimpleNamespace(key="key")
-    session = cli_run.Session(remote, io.StringIO())
+    session = cli_run.Session(remote, io.StringIO(), Parcel(results=("out",)))
     body: Any = {}
     code = cli_run._through(session, body, [], Path("key"), 0, as_json=True)
     assert (code, told) == (1, ["signed", "billed"])
+    assert "did not come back: the node sent '../x'" in capsys.readouterr().err
 
 
 def test_variables_come_from_files_and_options_and_no_value_is_repeated(tmp_path: Path) -> None:
@@ -179,3 +225,115 @@ def test_variables_come_from_files_and_options_and_no_value_is_repeated(tmp_path
     ]
     with pytest.raises(InputUnusable):
         options.mounts(["volume_1f:data"])
+
+
+def test_what_a_lease_waits_for_is_said_in_words() -> None:
+    node = {"node_id": "node_1", "node_state": "active", "has_executor": True}
+    assert waits_for({"acknowledged_at": "2026-11-29T10:00:00Z"}, node).startswith(
+        "node_1 has taken up the work"
+    )
+    silent = {**node, "node_state": "offline", "heard_at": "2026-11-29T10:00:00Z"}
+    told = waits_for({}, {**silent, "has_executor": False})
+    assert told.startswith("node_1 is offline, last heard at 2026-11-29T")
+    assert " and it has no executor, the program that starts the work of leases. " in told
+    assert "Ctrl-C releases the lease" in told
+    taken = waits_for({"acknowledged_at": "2026-11-29T10:00:00Z"}, silent)
+    assert taken.startswith("node_1 is offline, last heard at 2026-11-29T"), "it brings nothing now"
+    assert waits_for({}, {}).startswith("the executor of the node has not taken up the work")
+    assert live.closed_with(101) == "101, the renter ended it before it ran"
+    assert (live.closed_with(99_999), live.closed_with(None)) == ("99999", "None")
+
+
+# --- at which price --------------------------------------------------------------------------
+
+
+class Market:
+    """Answers as a server would with these nodes of one GPU: MiB, credits an hour, and which part
+    of it is free.
+    """
+
+    def __init__(self, *nodes: tuple[int, int, int]) -> None:
+        self.nodes = nodes
+
+    def ask(self, call: Any) -> Any:
+        return call(self)
+
+    def list(self, call: Any, limit: int) -> Any:
+        return call(self, {"limit": limit})
+
+    def search_offers(self, memory_mib: int = 0, **_: Any) -> Any:
+        nodes = sorted(self.nodes, key=lambda node: node[1])
+        return {"data": [self._told(*node) for node in nodes if node[0] >= memory_mib]}
+
+    def quote_job(self, asked: Any) -> Any:
+        job = asked["job"]
+        share, wanted = job["share_ppm"], job.get("constraints", {}).get("memory_mib", 0)
+        meeting = [one for one in self.nodes if one[0] * share // 1_000_000 >= wanted]
+        meeting.sort(key=lambda node: node[1])
+        free = [one for one in meeting if one[2] >= share][:1]
+        held = [one for one in meeting if one[2] < share and (not free or one[1] < free[0][1])][:1]
+        told: dict[str, Any] = {}
+        for one in free:
+            told["offered"] = self._told(*one)
+        for one in held:
+            told["nearest"] = {**self._told(*one), "missing": "room"}
+        return told
+
+    @staticmethod
+    def _told(memory: int, price: int, _free: int) -> Any:
+        units = {"asset": "CREDIT", "units": str(price * 1_000_000)}
+        return {"memory_mib": memory, "price_per_gpu_hour": units}
+
+
+def asked_for(
+    market: Any,
+    *,
+    part: str | None = None,
+    memory: int | None = None,
+    max_price: str | None = None,
+    waits: bool = False,
+) -> tuple[int, int]:
+    """Share and highest price of a request, in millionths and in credits."""
+    job: Any = {"gpu_count": 1, "models": []}
+    job["max_price_per_gpu_hour"] = priced.any_price(max_price)
+    body: Any = {"job": job}
+    priced.ask_for(market, body, part, memory, max_price, waits=waits)
+    return job["share_ppm"], int(job["max_price_per_gpu_hour"]["units"]) // 1_000_000
+
+
+def test_so_much_memory_is_asked_for_where_it_costs_least_an_hour() -> None:
+    """A whole free GPU was quoted first, and its memory taken for the share: of a dear one."""
+    half_leased = Market((40_000, 2, 500_000), (160_000, 9, 1_000_000))
+    assert asked_for(half_leased, memory=10_000) == (250_000, 2)
+    large_is_cheaper = Market((40_000, 2, 1_000_000), (160_000, 6, 1_000_000))
+    assert asked_for(large_is_cheaper, memory=10_000) == (62_500, 6)
+    assert asked_for(large_is_cheaper, memory=10_000, max_price="7") == (62_500, 7)
+    full = Market((40_000, 2, 0), (160_000, 9, 100_000))
+    assert asked_for(full, memory=10_000, waits=True) == (250_000, 2), "the cheapest that is busy"
+    with pytest.raises(InputUnusable, match="these GPUs have 40000"):
+        asked_for(Market((40_000, 2, 0)), memory=40_001)
+
+
+def test_what_is_free_and_dear_is_told_beside_what_is_busy_and_cheap(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without --max-price a free GPU was taken at any price, with --wait-for-gpu too."""
+    market = Market((40_000, 2, 0), (40_000, 200, 1_000_000))
+    assert asked_for(market) == (1_000_000, 200)
+    told = capsys.readouterr().err
+    assert "what is free now costs 200.000000 CREDIT an hour" in told
+    assert "the cheapest is busy, at 2.000000 CREDIT; --wait-for-gpu waits for it" in told
+    assert asked_for(market, waits=True) == (1_000_000, 2)
+    assert "waiting for the cheapest: 2.000000 CREDIT an hour" in capsys.readouterr().err
+    assert asked_for(market, part="0.5", waits=True) == (500_000, 2)
+    assert asked_for(market, max_price="300", waits=True) == (1_000_000, 300), "as its renter says"
+    assert asked_for(Market((40_000, 2, 0)), waits=False) == (1_000_000, 2)
+
+
+def test_a_cheaper_one_that_is_busy_is_waited_for_while_a_dear_one_is_free() -> None:
+    """The price leaves nothing then, not the room: each look was one more try for a lease."""
+    dimensions = [{"dimension": "free", "nodes_left": 1}, {"dimension": "price", "nodes_left": 0}]
+    quoted = {"dimensions": dimensions, "nearest": {"missing": "room"}}
+    assert cli_run._lacks_room(quoted)
+    assert not cli_run._lacks_room({**quoted, "offered": {}})
+    assert not cli_run._lacks_room({**quoted, "nearest": {"missing": "money"}})

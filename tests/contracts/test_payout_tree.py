@@ -124,6 +124,9 @@ def test_an_inner_node_never_passes_for_a_leaf() -> None:
         ([(account(1), "0"), (account(2), str(2**256))], PricesReason.AMOUNT_OUT_OF_RANGE),
         ([(account(1), "0"), (account(2), "-1")], PricesReason.AMOUNT_OUT_OF_RANGE),
         ([(account(1), "5"), (account(1), "5"), (account(2), "0")], PricesReason.ZERO_AMOUNT),
+        ([(account(1), "5"), (account(1), "5")], "duplicate_leaf"),
+        ([(account(1), "5"), (account(1), "6")], "duplicate_leaf"),
+        ([(account(1), "5"), (account(2), "5"), (account(1), "6")], "duplicate_leaf"),
         ([(account(0xAB), "5"), (account(0xAB).upper().replace("X", "x"), "6")], "duplicate_leaf"),
     ],
 )

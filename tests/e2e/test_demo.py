@@ -18,6 +18,8 @@ import pytest
 
 from api.replay import demo
 from domain.gpu_time import charge_for
+from tests.processes import free_port
+from tests.scenes.shell import tallystick
 
 LAST = "stop it with Ctrl-C"
 AT_LEAST = {
@@ -99,6 +101,35 @@ def test_the_demo_can_be_looked_around_by_the_lines_that_it_prints(served: Serve
         )
         assert (told.returncode, told.stderr) == (0, "")
         assert "compute" in told.stdout
+        assert "paid            0.0" not in told.stdout, "a node that earned is more to look at"
+
+
+def test_doctor_in_a_newcomers_shell_looks_at_the_demos_server(
+    served: Served, tmp_path: Path
+) -> None:
+    """It asked another address, and had a database that this machine need not have as failed."""
+    (url,) = served.exported("TALLYSTICK_URL")
+    ran = tallystick("doctor", "--json", URL=url, DATA_DIR=tmp_path, PORT=free_port())
+    told = {each["name"]: each for each in ran.document["checks"]}
+    assert ran.code == 0, told
+    assert told["server of TALLYSTICK_URL"]["said"] == f"ready on {url}/readyz"
+    assert told["database"]["state"] == "absent"
+    away = f"http://127.0.0.1:{free_port()}"
+    ran = tallystick("doctor", "--json", URL=away, DATA_DIR=tmp_path, PORT=free_port())
+    told = {each["name"]: each for each in ran.document["checks"]}
+    assert (ran.code, told["server of TALLYSTICK_URL"]["state"]) == (1, "failed")
+
+
+def test_the_demo_names_what_to_do_next_and_counts_in_words(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert any("2 of 3 leases settled" in line for line in served.said), "not: 1 leases settled"
+    assert any("docs/howto/run-work.md" in line for line in served.said)
+    monkeypatch.setattr(demo, "run", lambda *_, **__: served.result)
+    ran = tallystick("demo")
+    assert "tallystick demo --serve" in ran.err
+    assert "docs/tutorial.md" in ran.err
+    assert served.result["rewarded_node_ids"] == served.result["node_ids"][1:]
 
 
 def test_the_demo_prints_at_least_what_checks_rely_on(result: dict[str, Any]) -> None:

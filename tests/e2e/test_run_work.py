@@ -32,7 +32,10 @@ def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(
     assert len(shown) == 2
     for line in shown:  # people are told hours; the time to the microsecond is in the JSON
         script = script.replace(line, f"{line}\n{line} --json")
-    out = run(script.replace(PORT, str(free_port())), empty_folder)
+    # What goes to standard error is shown too.
+    out = run("exec 2>&1\n" + script.replace(PORT, str(free_port())), empty_folder)
+    log = empty_folder / "tallystick-work" / "executor.log"
+    _check_what_is_shown_is_printed(f"{out}\n{log.read_text()}")
     shares = dict(re.findall(r"^(first|second) has ([0-9]+) ppm", out, re.MULTILINE))
     assert shares == {"first": "370000", "second": "500000"}
     devices = set(re.findall(r" MiB of (GPU-\S+)$", out, re.MULTILINE))
@@ -53,7 +56,25 @@ def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(
     assert sha256(b"open-sesame").hexdigest() in out, "the secret was, and the result is back"
     assert "open-sesame" not in out
     assert re.search(r"^lease_\w+ final bill: 0\.00[0-9]{4} CREDIT for 0\.", out, re.MULTILINE)
-    _check_they_ran_together(empty_folder / "tallystick-work" / "executor.log")
+    _check_they_ran_together(log)
+
+
+def _check_what_is_shown_is_printed(printed: str) -> None:
+    """Every line of "What it printed" was printed, but for ids, amounts and moments."""
+    (_, shown) = PAGE.read_text(encoding="utf-8").split("What it printed,")
+    shown = shown.split("A program that reads a file", maxsplit=1)[0]
+    lines = [line[4:] for line in shown.splitlines() if line.startswith("    ")]
+    assert len(lines) > 20
+    there = {_shape(line) for line in printed.splitlines()}
+    assert [line for line in lines if _shape(line) not in there] == []
+
+
+def _shape(line: str) -> str:
+    """A line without what differs from run to run."""
+    line = re.sub(r"\b(lease|node)_[0-9a-f]+|(GPU)-[0-9a-f-]+", r"\1\2", line)
+    line = re.sub(r"\S+/program;", "program;", line)
+    line = re.sub(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)", "moment", line)
+    return re.sub(r"\b(?!2\.500000|1\.250000|0\.37\b)\d+\.\d+", "number", line)
 
 
 def _moment_us(out: str, name: str) -> int:

@@ -65,6 +65,23 @@ def test_v_5_and_v_15_each_half_tells_its_machine_and_how_it_is_and_silence_is_s
     assert (both["initiator"]["health"], both["acceptor"]["health"]) == ("well", "well")
 
 
+def test_a_renter_is_told_why_a_lease_waits_for_its_node(scene: Scene) -> None:
+    lease = scene.lease()
+    theirs = _health(scene, lease)["acceptor"]
+    assert (theirs["node_state"], theirs["has_executor"]) == ("active", False)
+    executor_of(scene, scene.provider)
+    assert _health(scene, lease)["acceptor"]["has_executor"]
+    clock: Any = scene.clock
+    clock.advance(5 * MINUTE_US)
+    theirs = _health(scene, lease)["acceptor"]
+    node = scene.owner.read(f"/v1/nodes/{scene.provider.node_id}")
+    assert (theirs["node_state"], theirs["heard_at"]) == (node["state"], node["heard_at"])
+    assert theirs["node_state"] == "offline"
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    over = _health(scene, lease)["acceptor"]
+    assert not {"node_state", "heard_at", "has_executor"} & set(over), "it is no business of theirs"
+
+
 def test_a_node_tells_how_its_work_is_and_nobody_else_does(scene: Scene) -> None:
     lease = scene.running()
     run(scene, lease, minutes=1)

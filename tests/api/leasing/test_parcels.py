@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import Any
@@ -18,6 +19,7 @@ from domain.fleet.keys import sealing
 from domain.jobs import workspace as rules
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import Reference
+from domain.jobs.workspace import DOCUMENT_BYTES_MAX
 from ledger.beside import lease_parcels, workspaces
 from tests.api.leasing.test_work import executor_of
 from tests.api.pools.test_pools import ask, pool
@@ -172,7 +174,8 @@ def test_results_are_read_by_the_renter_alone(scene: Scene) -> None:
     lease = scene.lease(job=job_with(scene, digest))
     executor, at = executor_of(scene, scene.provider), path_of(scene, lease)
     mine = f"/v1/leases/{lease['lease_id']}/results"
-    files = {"files": form(model=b"weights")}
+    left_out = [{"path": "other", "detail": "there is no such file", "is_lost": True}]
+    files = {"files": form(model=b"weights"), "left_out": left_out}
     assert executor.post(f"{at}/results", files).json()["code"] == "lease_state", "not begun"
     begin(scene, executor, lease, digest)
     assert not scene.renter.read(mine)["is_listed"]
@@ -185,6 +188,7 @@ def test_results_are_read_by_the_renter_alone(scene: Scene) -> None:
     assert told.json()["kept"] == 1
     found = scene.renter.read(mine)
     assert (found["files"], found["missing"], found["is_listed"]) == (files["files"], [], True)
+    assert found["left_out"] == left_out
     wanted = {"sha256": [key_of(b"weights")]}
     (piece,) = scene.renter.post(f"{mine}/pieces", wanted).json()["data"]
     assert base64.b64decode(piece["body"]) == b"weights"
@@ -196,6 +200,45 @@ def test_results_are_read_by_the_renter_alone(scene: Scene) -> None:
     with scene.service.connection() as connection:
         run_lease_parcels(scene.service, connection, scene.clock.now_us() + DAY_US)
     assert not scene.renter.read(mine)["is_listed"]
+
+
+def test_a_list_of_results_that_the_version_before_kept_is_read(scene: Scene) -> None:
+    digest = sent(scene.renter, a=b"one")
+    lease = scene.lease(job=job_with(scene, digest))
+    executor, at = executor_of(scene, scene.provider), path_of(scene, lease)
+    begin(scene, executor, lease, digest)
+    executor.post(f"{at}/results", {"files": form(model=b"weights")})
+    with scene.service.connection() as connection:
+        kept_then = json.dumps(form(model=b"weights")).encode()
+        connection.execute("UPDATE lease_result SET document = %s", (kept_then,))
+    found = scene.renter.read(f"/v1/leases/{lease['lease_id']}/results")
+    assert (found["files"], found["left_out"]) == (form(model=b"weights"), [])
+
+
+def test_a_list_of_results_may_be_as_long_as_before_and_what_is_left_out_beside(
+    scene: Scene,
+) -> None:
+    """The longest list was an error of the server with its wrapping, and all results were lost."""
+    digest = sent(scene.renter, a=b"one")
+    executor = executor_of(scene, scene.provider)
+    one = {"path": "", "is_program": False, "size": 0, "sha256": []}
+    gone = {"path": "é" * 1_024, "detail": "é" * 300, "is_lost": True}
+    for left_out in ([], [gone] * 20):
+        files = [{**one, "path": f"model/{'m' * 100}{number:04}"} for number in range(4_320)]
+        room = DOCUMENT_BYTES_MAX - len(json.dumps(files, separators=(",", ":")))
+        length = room - len(json.dumps({**one, "path": "model/"}, separators=(",", ":"))) - 1
+        assert 0 < length < 250, f"the last path fills it up: {length}"
+        files.append({**one, "path": "model/" + "z" * length})
+        lease = scene.lease(job=job_with(scene, digest))
+        at = path_of(scene, lease)
+        begin(scene, executor, lease, digest)
+        longer = [*files, {**one, "path": "model/one"}]
+        refused = executor.post(f"{at}/results", {"files": longer, "left_out": left_out})
+        assert refused.json()["code"] == "workspace_invalid"
+        listed = executor.post(f"{at}/results", {"files": files, "left_out": left_out})
+        assert listed.status_code == 201, listed.text
+        found = scene.renter.read(f"/v1/leases/{lease['lease_id']}/results")
+        assert (found["files"], found["left_out"]) == (files, left_out)
 
 
 def test_a_renter_deletes_results_early_and_alone_and_their_room_is_free(scene: Scene) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from domain.fleet.condition import OFFLINE_AFTER_US
 from domain.market.matching import recompute
 from domain.market.unmatched import WINDOW_US
 from ledger.log import codec
 from tests.scenes.server import Scene
+from tests.scenes.serving import Market
 from tests.scenes.shell import tallystick_at
 
 POOR = {"asset": "CREDIT", "units": "1500000"}
@@ -34,6 +37,27 @@ def test_a_quote_tells_the_node_and_why_and_records_nothing(scene: Scene) -> Non
     }
     lease = scene.lease()
     assert lease["node_id"] == offered["node_id"], "what was quoted is what is got"
+
+
+def test_a_quote_without_a_node_names_the_nearest_that_lacks_only_room_or_money(
+    scene: Scene,
+) -> None:
+    price = scene.job()["max_price_per_gpu_hour"]
+    assert "nearest" not in scene.renter.made("/v1/quotes", {"job": scene.job()})
+    poor = scene.account()
+    told = poor.made("/v1/quotes", {"job": scene.job(max_price_per_gpu_hour=price)})
+    assert (told["nearest"]["missing"], told["nearest"]["offer_id"]) == (
+        "money",
+        scene.provider.offer_id,
+    )
+    while scene.renter.made("/v1/quotes", {"job": scene.job()}).get("offered"):
+        scene.lease()
+    nearest = scene.renter.made("/v1/quotes", {"job": scene.job()})["nearest"]
+    assert (nearest["missing"], nearest["node_id"]) == ("room", scene.provider.node_id)
+    assert nearest["price_per_gpu_hour"] == {"asset": "CREDIT", "units": "2000000"}
+    assert nearest["memory_mib"] > 0
+    other = scene.renter.made("/v1/quotes", {"job": scene.job(models=["NVIDIA Z9"])})
+    assert "nearest" not in other, "more than that is missing"
 
 
 def test_no_match_names_the_nearest_single_relaxation_before_and_at_the_refusal(
@@ -255,3 +279,73 @@ def test_a_refusal_for_want_of_room_tells_when_the_next_gpu_is_free(scene: Scene
     assert scene.renter.made("/v1/quotes", pair)["free_by"] == ends[0]["term_end_at"]
     scene.renter.made(f"{path}/{second['lease_id']}/close")
     assert scene.renter.made("/v1/quotes", asked)["offered"]["node_id"] == first["node_id"]
+
+
+def test_free_in_a_list_of_offers_is_what_the_matcher_gives(
+    founded_market: Market, tmp_path: Path
+) -> None:
+    """A node that is silent for five minutes was listed as not free, and leased all the same."""
+    with founded_market.copied(tmp_path, spec_ttl_s=900) as scene:
+        mine, clock = scene.provider.node_id, scene.clock
+        asked: Any = {"job": scene.job()}
+
+        def is_free() -> bool:
+            (found,) = scene.anybody.read(f"/v1/offers?node_id={mine}")["data"]
+            alone = scene.anybody.read(f"/v1/offers/{found['offer_id']}")
+            assert alone["devices_free"] == found["devices_free"]
+            quoted = scene.renter.made("/v1/quotes", asked).get("offered", {}).get("node_id")
+            free = int(found["devices_free"]) > 0
+            assert free == (quoted == mine), "what is free is what a quote finds"
+            return free
+
+        assert is_free()
+        advanced: Any = clock
+        advanced.advance(OFFLINE_AFTER_US)
+        assert scene.owner.read(f"/v1/nodes/{mine}")["state"] == "offline"
+        assert is_free()
+        advanced.advance(900_000_001 - OFFLINE_AFTER_US)
+        assert not is_free()
+
+
+def test_strangers_are_not_told_what_befell_the_node_of_an_offer(scene: Scene) -> None:
+    """Only whether it is there to lease: its devices are free or not."""
+    path = f"/v1/nodes/{scene.provider.node_id}"
+    scene.owner.made(f"{path}/drain", {"keep_leases": True})
+    assert scene.owner.read(path)["state"] == "maintenance", "its owner reads the word there"
+    (found,) = scene.anybody.read(f"/v1/offers?node_id={scene.provider.node_id}")["data"]
+    assert found["devices_free"] == 0
+    assert "maintenance" not in str(found)
+    assert "node_state" not in found
+    ran = tallystick_at(scene.http, scene.renter.key, "offer", "list")
+    assert "maintenance" not in ran.out
+
+
+def test_a_quote_with_a_node_names_a_cheaper_one_that_only_lacks_room(scene: Scene) -> None:
+    asked = {"job": scene.job()}
+    while True:
+        told = scene.renter.made("/v1/quotes", asked)
+        if told["offered"]["node_id"] == scene.other.node_id:
+            break
+        assert "nearest" not in told, "what is offered is the cheapest"
+        scene.lease()
+    assert told["nearest"]["node_id"] == scene.provider.node_id
+    assert told["nearest"]["missing"] == "room"
+    price = told["nearest"]["price_per_gpu_hour"]
+    assert int(price["units"]) < int(told["offered"]["price_per_gpu_hour"]["units"])
+    capped = scene.renter.made("/v1/quotes", {"job": scene.job(max_price_per_gpu_hour=price)})
+    assert ("offered" in capped, capped["nearest"]["missing"]) == (False, "room")
+    refused = scene.renter.post("/v1/leases", {"job": scene.job(max_price_per_gpu_hour=price)})
+    assert refused.json()["facts"]["missing"] == "room", "which `run --wait-for-gpu` waits for"
+
+
+def test_a_quote_tells_prices_and_parts_as_people_write_them(scene: Scene) -> None:
+    """They were told in millionths of a credit."""
+    ran = tallystick_at(scene.http, scene.renter.key, "quote", "--max-price", "1.5")
+    lines = [line.split("  ") for line in ran.out.splitlines()]
+    rows = {line[0]: [cell.strip() for cell in line[1:] if cell] for line in lines if line[0]}
+    assert rows["max_price_per_gpu_hour"][:2] == ["1.500000 CREDIT", "2.000000 CREDIT"]
+    assert rows["price"][:2] == ["1.500000 CREDIT", "2.000000 CREDIT"]
+    assert rows["renter"][:2] == ["0.5", "0"]
+    scene.renter.post("/v1/leases", {"job": scene.job(max_price_per_gpu_hour=POOR)})
+    unmatched = tallystick_at(scene.http, scene.renter.key, "offer", "unmatched")
+    assert "max_price_per_gpu_hour 1.500000 CREDIT -> 2.000000 CREDIT" in unmatched.out

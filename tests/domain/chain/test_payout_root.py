@@ -22,6 +22,7 @@ from domain.chain.payout_root import (
     RootProposed,
     RootVetoed,
     claim_stream,
+    last_root,
     payout_of,
     stream_of,
 )
@@ -205,6 +206,13 @@ def test_no_total_falls_from_root_to_root() -> None:
     )
 
 
+def test_the_root_before_an_epoch_is_that_of_the_newest_one_before_it() -> None:
+    after = LATER.after(NEXT)
+    first, third = payout_of(after, 1), payout_of(after, 3)
+    for epoch, root in ((1, None), (2, first), (3, first), (4, third), (9, third)):
+        assert last_root(after, epoch) == root, epoch
+
+
 def test_the_next_root_waits_for_the_last_one() -> None:
     pending = tuple(item for item in LATER.past if not isinstance(item[1], RootAccepted))
     replace(LATER, past=pending).when(NEXT).then_refused(
@@ -265,3 +273,34 @@ def test_nobody_but_the_treasury_claims_for_grants() -> None:
 def test_a_claim_is_a_positive_amount_of_token() -> None:
     for amount in (token(0), token(-1), credit(5)):
         OWED.when(replace(CLAIM, amount=amount)).then_refused(FundsReason.AMOUNT_NOT_POSITIVE)
+        OWED.when(replace(CLAIM, cumulative=amount)).then_refused(FundsReason.AMOUNT_NOT_POSITIVE)
+    for units, cumulative in ((1, 1), (1, 100), (60, 60)):
+        assert OWED.when(
+            replace(CLAIM, amount=token(units), cumulative=token(cumulative))
+        ).changes()
+
+
+def test_the_first_root_has_the_number_one_no_root_before_it_and_a_leaf_at_least() -> None:
+    none = token(0)
+    for taken in (replace(BUILD, leaves=1), replace(BUILD, committed=none)):
+        MINTED.when(taken).then((PAYOUT, as_fact(PayoutRootBuilt, taken)))
+    for wrong in (replace(BUILD, seq=0), replace(BUILD, seq=2), replace(BUILD, previous_root=ROOT)):
+        MINTED.when(wrong).then_refused(
+            ChainReason.PAYOUT_STATE, epoch=1, seq=wrong.seq, expected=1
+        )
+    for less in (
+        replace(BUILD, leaves=0),
+        replace(BUILD, committed=token(-1)),
+        replace(BUILD, committed=credit(BUILD.committed.units)),
+    ):
+        MINTED.when(less).then_refused(
+            EpochsReason.REWARDS_MISMATCH, epoch=1, rule="a root never shrinks"
+        )
+
+
+def test_the_next_root_has_as_many_leaves_and_as_much_committed_at_least() -> None:
+    same = replace(NEXT, committed=BUILD.committed, leaves=BUILD.leaves)
+    LATER.when(same).then((stream_of(3), as_fact(PayoutRootBuilt, same)))
+    LATER.when(replace(same, previous_root=NO_ROOT)).then_refused(
+        ChainReason.PAYOUT_STATE, epoch=3, seq=2, expected=2
+    )

@@ -23,15 +23,19 @@ from domain.cloud.quotas import (
     take,
 )
 from domain.cloud.reasons import CloudReason
+from domain.fleet.node import NodeJoinRequested
 from domain.fleet.reasons import FleetReason
 from domain.hardware.cloud_quota import Quota, runnable_jobs
 from domain.hardware.reasons import HardwareReason
+from domain.lease.lease import LeaseReserved
+from domain.leasing.accrual import _cloud_quota_returned
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes.supply import NOON_US, PROVIDER, REGION, region_opened, registered
 from tests.given import Scene
+from tests.scenes.samples import sample
 
 QUOTAS = RegionQuotas(
     gpus=(GpuQuota("V100", Quota(8, 5)),), cpus=Quota(96, 80), local_ssd_gb=Quota(3_000, 0)
@@ -172,3 +176,22 @@ def test_a_model_counts_in_the_quota_that_a_part_of_its_name_is(
 ) -> None:
     assert quota_model(model) == gpu
     assert jobs_of(ROOMY, model) == (0 if gpu is None else runnable_of(ROOMY, gpu).jobs)
+
+
+def test_a_lease_that_is_over_gives_back_what_it_took_of_its_region_where_that_is_a_clouds() -> (
+    None
+):
+    joined = replace(sample(NodeJoinRequested), node_id="node_1", region_id=REGION)
+    lease = replace(
+        sample(LeaseReserved), lease_id="lease_1", node_id="node_1", provider_id=PROVIDER
+    )
+    returned = CloudQuotaReturned(region_id=REGION, lease_id="lease_1", at_us=7)
+    for kind, facts in (("gcp", [returned]), ("physical", [])):
+        scene = _taken(_scene("gcp").after(replace(report, quotas=ROOMY)), "lease_1", V100, 1)
+        scene = scene.given(
+            (Stream("node", "node_1"), joined),
+            (Stream("provider", PROVIDER), replace(registered, kind=kind)),
+        )
+        assert [one.fact for one in _cloud_quota_returned(lease, 7, scene)] == facts
+        other = replace(lease, lease_id="lease_2")
+        assert _cloud_quota_returned(other, 7, scene) == [], "it took nothing"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain import rules
 from domain.chain.burn import IntendBurn
 from domain.chain.reasons import ChainReason
 from domain.corrections.dispute import (
@@ -39,8 +41,9 @@ from domain.income.maturity import (
 )
 from domain.income.reasons import IncomeReason
 from domain.lease.funds import EscrowPart
-from domain.lease.lease import LATE_WINDOW_US, PrepaidTerm
+from domain.lease.lease import LATE_WINDOW_US, PrepaidTerm, lease_of
 from domain.lease.reserved_term import TermEndedEarly
+from domain.lease.turns import LeaseResolved
 from domain.leasing.other_resources import ResourceAccrued, ResourceHeld
 from domain.money import PPM, credit
 from domain.parties.account import AccountClosed, AccountOpened
@@ -66,7 +69,7 @@ from tests.domain.scenes.corrections import (
     sweep,
     unburned,
 )
-from tests.domain.scenes.market import BURN_OFFER, NOON_US, OWNER, RENTER
+from tests.domain.scenes.market import BURN_OFFER, LEASE, NOON_US, OWNER, RENTER
 from tests.examples import examples
 
 CHARGE, PROVIDER, PLATFORM = 2_780_000, 1_265_000, 1_265_000
@@ -309,7 +312,11 @@ def test_a_refund_is_decided_anew_when_a_burn_began_or_the_charge_was_corrected_
     world.balances["world:bank"] = 10**9
     world.do(burn)
     assert refused(world, rule(world, 1_000_000, read=known)) is ChainReason.BURN_STATE
-    world.do(rule(world, 1_000_000, read=Unburned(1, ())))
+    copy = deepcopy(world)
+    for burns in (0, 1):
+        world = deepcopy(copy)
+        world.do(rule(world, 1_000_000, read=Unburned(burns, ())))
+        assert world.facts(DisputeResolved), "where nothing was read as unburned, none is taken"
 
 
 def test_a_line_is_disputed_once_and_together_never_for_more_than_was_charged() -> None:
@@ -662,3 +669,63 @@ def test_a_reserve_is_conserved_whatever_is_ruled(
             assert 0 <= given <= payer.units
         assert state.given == sum(-part.units for part in moved if part.account in PAYERS)
     assert world.total() == started
+
+
+def test_a_lease_is_told_that_it_is_disputed_and_that_it_is_over() -> None:
+    world = billed(1)
+    world.do(open_dispute(world.lines()))
+    assert lease_of(world, LEASE).disputes == ("dispute_1",)
+    world.do(rule(world, 400_000))
+    assert lease_of(world, LEASE).disputes == ()
+    (told,) = world.facts(LeaseResolved)
+    assert (told.dispute_id, told.outcome) == ("dispute_1", "split")
+
+
+def test_a_ruling_gives_all_nothing_or_a_part_as_it_says() -> None:
+    world = billed(1)
+    world.do(open_dispute(world.lines()))
+    for outcome, ppm, is_within in (
+        ("upheld", PPM, True),
+        ("upheld", PPM - 1, False),
+        ("rejected", 0, True),
+        ("rejected", 1, False),
+        ("split", 0, False),
+        ("split", 1, True),
+        ("split", PPM - 1, True),
+        ("split", PPM, False),
+    ):
+        told = replace(rule(world, 0), outcome=outcome, upheld_ppm=ppm)
+        if is_within:
+            assert rules.decide(told, world)
+        else:
+            assert refused(world, told) is PartiesReason.SHARE_OUT_OF_RANGE, (outcome, ppm)
+
+
+def test_an_answer_says_something_and_shows_twenty_things_at_most() -> None:
+    world = billed(1)
+    world.do(open_dispute(world.lines()))
+    empty = replace(answer(OWNER), statement_sha256=None)
+    assert refused(world, empty) is PartiesReason.COUNT_OUT_OF_RANGE
+    for told in (answer(OWNER), replace(empty, evidence=signed()), answer(OWNER, signed() * 20)):
+        assert rules.decide(told, world)
+    assert refused(world, answer(OWNER, signed() * 21)) is PartiesReason.COUNT_OUT_OF_RANGE
+
+
+def test_a_dispute_has_fifty_answers_at_most() -> None:
+    world = billed(1)
+    world.do(open_dispute(world.lines()))
+    for number in range(50):
+        assert world.do(replace(answer(OWNER), statement_sha256=f"{number:064x}"))
+    assert refused(world, answer(RENTER)) is PartiesReason.COUNT_OUT_OF_RANGE
+
+
+def test_time_is_up_at_the_end_of_the_90th_day_and_only_once() -> None:
+    world = billed(1)
+    asked = open_dispute(world.lines())
+    world.do(asked)
+    late = timeout(world)
+    assert late.at_us == asked.at_us + 90 * DAY_US
+    assert refused(world, replace(late, at_us=late.at_us - 1)) is CorrectionsReason.DISPUTE_STATE
+    assert world.do(late)
+    assert world.do(late) == []
+    assert refused(world, answer(OWNER)) is CorrectionsReason.DISPUTE_STATE

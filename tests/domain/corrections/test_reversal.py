@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from domain.corrections.reversal import TakeFundsBack
 from domain.duration import HOUR_US
-from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment, payment_of
+from domain.funds.budget import PROJECT, SetBudget, budget_of
+from domain.funds.payment import (
+    PaymentFundsTaken,
+    PaymentStarted,
+    ReceivePayment,
+    ReversePayment,
+    payment_of,
+)
 from domain.funds.payment import stream_of as payment_stream
 from domain.lease.lease import (
     AccrueUsage,
@@ -346,3 +353,231 @@ def test_the_close_is_never_before_what_was_counted(minutes: int) -> None:
     closed = lease_in(made).closed
     assert closed is not None
     assert closed.closed_at_us == NOON_US + at_us
+
+
+def test_for_a_payment_that_never_came_nothing_is_taken() -> None:
+    made = world(10_000_000, funds=10_000_000)
+    made.books[f"party:{RENTER}:owed"] = 5_000_000
+    for payment_id in (PAYMENT, "pay_x"):
+        assert made.do(replace(take(HOUR_US), payment_id=payment_id)) == []
+    assert lease_in(made).status == "active"
+
+
+def test_no_more_is_taken_for_a_payment_than_was_spent_of_it_whatever_else_is_owed() -> None:
+    """4 of 10 are taken; 3 that are owed for something else stay owed."""
+    made = world(10_000_000, funds=10_000_000)
+    made.do(reverse(4_000_000, MINUTE_US), take(MINUTE_US))
+    assert (lease_in(made).held_units, owed(made)) == (6_000_000, 0)
+    made.books[f"party:{RENTER}:owed"] = 3_000_000
+    assert made.do(take(MINUTE_US)) == []
+    made.do(reverse(1_000_000, 2 * MINUTE_US, "dp_2"), take(2 * MINUTE_US))
+    assert (lease_in(made).held_units, owed(made)) == (5_000_000, 3_000_000)
+
+
+def test_what_was_put_in_later_with_other_money_stays() -> None:
+    """The latest deposit is taken first, but only where the payment's money is in it."""
+    made = world(10_000_000, funds=10_000_000)
+    made.books[f"party:{RENTER}:cash"] += 5_000_000
+    made.books["world:bank"] += 5_000_000
+    made.do(TopUpLease(lease_id=LEASE, account_id=RENTER, amount=credit(5_000_000), at_us=NOON_US))
+    made.do(reverse(4_000_000, MINUTE_US))
+    taken = next(fact for fact in made.do(take(MINUTE_US)) if isinstance(fact, LeaseFundsTaken))
+    assert [(part.source, part.amount.units) for part in taken.parts] == [("card", 4_000_000)]
+    held = {part.source: part.amount.units for part in lease_in(made).held}
+    assert held == {"card": 6_000_000, "cash": 5_000_000}
+
+
+def test_what_a_stranger_gets_back_of_a_lease_that_never_starts_repays_nobody_elses_debt() -> None:
+    """The renter's 3 are taken, the stranger's 1 pays for no hour; half a credit stays owed."""
+    made = world(3_000_000, funds=3_000_000, runs=False)
+    _account(made, "acct_stranger", 1_000_000)
+    made.do(
+        TopUpLease(
+            lease_id=LEASE, account_id="acct_stranger", amount=credit(1_000_000), at_us=NOON_US
+        )
+    )
+    made.do(reverse(3_000_000, MINUTE_US))
+    made.books[f"party:{RENTER}:owed"] += 500_000
+    made.books["network:revenue:device"] += 500_000
+    made.do(take(MINUTE_US))
+    assert lease_in(made).status == "settled"
+    assert owed(made) == 500_000
+    assert made.balance(f"party:{RENTER}:card") == 0
+    assert made.balance("party:acct_stranger:card") == 1_000_000
+    assert made.total(Asset.CREDIT) == 0
+
+
+def test_a_lease_that_has_not_begun_needs_a_whole_hour_to_go_on() -> None:
+    """To the cent: what is left pays the hour, or a cent of it is missing."""
+    for left, status in ((PRICE, "reserved"), (PRICE - 10_000, "settled")):
+        made = world(10_000_000, funds=10_000_000, runs=False)
+        made.do(reverse(10_000_000 - left, MINUTE_US), take(MINUTE_US))
+        assert lease_in(made).status == status, left
+        assert owed(made) == 0
+
+
+def test_a_lease_that_runs_needs_a_second_beyond_this_one_to_go_on() -> None:
+    """At 30 minutes 1.39 credits are used; a second more costs 772 units."""
+    for left, status in ((1_400_000, "active"), (1_390_000, "closing")):
+        made = world(10_000_000, funds=10_000_000)
+        made.do(reverse(10_000_000 - left, HOUR_US // 2), take(HOUR_US // 2))
+        assert lease_in(made).status == status, left
+
+
+def test_what_a_closed_lease_cannot_use_any_more_was_given_back_and_the_rest_is_taken() -> None:
+    """An hour ran and is not charged yet: it is paid to the provider, and owed."""
+    made = world(10_000_000, funds=10_000_000)
+    made.do(close(HOUR_US), reverse(10_000_000, 2 * HOUR_US))
+    assert owed(made) == PRICE
+    (taken, *_) = made.do(take(2 * HOUR_US))
+    assert isinstance(taken, LeaseFundsTaken)
+    assert (sum(part.amount.units for part in taken.parts), taken.funds_end_us) == (PRICE, None)
+    assert (lease_in(made).held_units, owed(made)) == (0, 0)
+    made.do(settle(3 * HOUR_US, (usage(0, HOUR_US),)))
+    assert owed(made) == PRICE
+    assert made.balance(f"party:{OWNER}:holdback") > 0
+
+
+def test_a_single_unit_that_is_owed_is_taken() -> None:
+    made = world(10_000_000, funds=10_000_000)
+    made.do(reverse(4_000_000, MINUTE_US))
+    made.books[f"party:{RENTER}:owed"] = 1
+    facts = made.do(take(MINUTE_US))
+    taken = next(fact for fact in facts if isinstance(fact, LeaseFundsTaken))
+    assert [part.amount.units for part in taken.parts] == [1]
+    assert [fact for fact in facts if isinstance(fact, PaymentFundsTaken)] == [
+        PaymentFundsTaken(
+            payment_id=PAYMENT,
+            account_id=RENTER,
+            lease_id=LEASE,
+            amount=credit(1),
+            at_us=NOON_US + MINUTE_US,
+        )
+    ]
+
+
+def test_what_a_stranger_put_in_by_card_later_is_not_the_payments() -> None:
+    made = world(10_000_000, funds=10_000_000)
+    _account(made, "acct_stranger", 5_000_000)
+    made.do(
+        TopUpLease(
+            lease_id=LEASE, account_id="acct_stranger", amount=credit(5_000_000), at_us=NOON_US
+        )
+    )
+    made.do(reverse(4_000_000, MINUTE_US))
+    taken = next(fact for fact in made.do(take(MINUTE_US)) if isinstance(fact, LeaseFundsTaken))
+    assert [(part.account_id, part.amount.units) for part in taken.parts] == [(None, 4_000_000)]
+    held = [(part.account_id, part.amount.units) for part in lease_in(made).held]
+    assert held == [(None, 6_000_000), ("acct_stranger", 5_000_000)]
+
+
+def test_a_term_goes_on_while_the_rest_of_it_is_paid_to_the_cent() -> None:
+    """An hour of three is charged, and 1 credit more was put in than the term costs."""
+    for taken, status in ((1_000_000, "active"), (1_010_000, "closing")):
+        made = world(10_000_000, term_us=3 * HOUR_US)
+        made.do(
+            TopUpLease(lease_id=LEASE, account_id=RENTER, amount=credit(1_000_000), at_us=NOON_US),
+            accrue(1),
+        )
+        assert lease_in(made).held_units == 2 * PRICE + 1_000_000
+        unspent = made.balance(f"party:{RENTER}:card")
+        made.do(reverse(unspent + taken, HOUR_US), take(HOUR_US))
+        assert lease_in(made).status == status, taken
+        assert owed(made) == 0
+    made = world(10_000_000, term_us=3 * HOUR_US)
+    made.do(TopUpLease(lease_id=LEASE, account_id=RENTER, amount=credit(1_000_000), at_us=NOON_US))
+    made.do(reverse(made.balance(f"party:{RENTER}:card") + 500_000, HOUR_US))
+    taken_back = next(fact for fact in made.do(take(HOUR_US)) if isinstance(fact, LeaseFundsTaken))
+    seconds = (3 * PRICE + 500_000) * 3_600 // PRICE
+    assert taken_back.funds_end_us == NOON_US + seconds * 1_000_000, "beyond the term"
+    assert lease_in(made).window_end_us == NOON_US + 3 * HOUR_US
+
+
+def _strangers(made: Booked, after_us: int) -> list[object]:
+    """What is done once the payment of the stranger's 3 credits is reversed too."""
+    at_us = NOON_US + after_us
+    made.do(
+        ReversePayment(
+            payment_id="pay_2",
+            reference="dp_2",
+            amount=credit(3_000_000),
+            reason="fraudulent",
+            at_us=at_us,
+        )
+    )
+    return made.do(TakeFundsBack(payment_id="pay_2", lease_id=LEASE, at_us=at_us))
+
+
+@pytest.mark.parametrize(("units", "after_us"), [(6_000_000, 2 * HOUR_US), (1_000_000, MINUTE_US)])
+def test_of_a_closed_lease_nobody_takes_over_what_another_one_owes_for_it(
+    units: int, after_us: int
+) -> None:
+    """Two hours are 5.56: the renter's 6 are gone, the stranger's 3 pay of it. While the lease
+    runs, both lose what they took back.
+    """
+    made = world(6_000_000, funds=6_000_000)
+    _account(made, "acct_stranger", 3_000_000)
+    made.do(
+        TopUpLease(
+            lease_id=LEASE, account_id="acct_stranger", amount=credit(3_000_000), at_us=NOON_US
+        )
+    )
+    made.do(reverse(units, after_us), take(after_us))
+    is_closed = lease_in(made).closed is not None
+    assert is_closed == (units == 6_000_000)
+    facts = _strangers(made, after_us)
+    assert (facts == []) == is_closed
+    left = 3_000_000 if is_closed else 5_000_000
+    assert lease_in(made).held_units == left
+    assert made.balance("party:acct_stranger:owed") == (3_000_000 if is_closed else 0)
+
+
+def test_an_escrow_that_pays_the_charge_to_the_unit_owes_nothing() -> None:
+    made = world(10_000_000, funds=10_000_000)
+    made.do(reverse(10_000_000 - PRICE, HOUR_US), take(HOUR_US))
+    made.do(settle(2 * HOUR_US, (usage(0, HOUR_US),)))
+    (accrued,) = (fact for fact in made.facts if isinstance(fact, UsageAccrued))
+    assert (accrued.charge, accrued.owed) == (credit(PRICE), None)
+    assert (owed(made), lease_in(made).held_units) == (0, 0)
+
+
+def test_what_is_taken_counts_in_no_budget_any_more_and_what_comes_back_later_neither() -> None:
+    made = Booked()
+    for stream, fact in scene().past:
+        made.record(stream, fact)
+    made.do(
+        SetBudget(
+            account_id=RENTER,
+            scope=PROJECT,
+            target="p",
+            monthly=credit(10_000_000),
+            by="m",
+            at_us=NOON_US,
+        )
+    )
+    paid = world(10_000_000, runs=False).facts
+    for fact in paid:
+        if isinstance(fact, PaymentStarted):
+            made.record(payment_stream(PAYMENT), fact)
+    made.do(
+        ReceivePayment(
+            payment_id=PAYMENT,
+            amount=credit(10_000_000),
+            reference="pi_1",
+            by="stripe",
+            at_us=NOON_US,
+        ),
+        job(),
+        request(None, 10_000_000),
+        reserve(),
+        ready,
+    )
+
+    def used() -> int:
+        return budget_of(made, RENTER, PROJECT, "p").used_in("2026-11")
+
+    assert used() == 10_000_000
+    made.do(reverse(4_000_000, MINUTE_US), take(MINUTE_US))
+    assert used() == 6_000_000
+    made.do(close(HOUR_US), settle(2 * HOUR_US, (usage(0, HOUR_US),)))
+    assert used() == PRICE

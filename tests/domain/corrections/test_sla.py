@@ -24,10 +24,11 @@ from domain.fleet.reasons import FleetReason
 from domain.income.adjustment import AdjustmentBooked, GrantGoodwill, corrections_of
 from domain.income.maturity import EarningsReduced
 from domain.income.reasons import IncomeReason
+from domain.lease.close_codes import RENTER_CLOSED, UNREACHABLE
 from domain.lease.lease import LeaseReserved, SettleLease
 from domain.prices.tariff import SlaClass, SlaTier, TariffState
 from domain.refusal import Refused
-from domain.stream import Stream
+from domain.stream import Stream, derive_id
 from tests.domain.scenes import market
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.corrections import (
@@ -328,3 +329,78 @@ def test_corrections_in_any_order_never_move_more_than_a_charge_did(
     earned = sum(p.units for line in lines for p in line.payees if p.account == HOLDBACK)
     reduced = sum(one.units for one in world.facts(EarningsReduced))
     assert reduced <= earned
+
+
+def test_a_lease_that_was_over_before_it_had_a_node_is_not_assessed() -> None:
+    world = Booked.of(market.scene({CASH: 100_000_000}))
+    world.do(market.job())
+    world.do(market.request(funds=90_000_000))
+    world.do(market.close(0, "renter", 101))
+    lease = world.state(Stream("lease", LEASE))
+    assert (lease.is_over, lease.reserved) == (True, None)
+    with pytest.raises(Refused) as caught:
+        world.do(credit_sla(world))
+    assert caught.value.reason is FleetReason.LEASE_STATE
+
+
+def test_a_term_that_the_provider_ended_early_was_promised_to_its_end() -> None:
+    """Closed after two hours; what is missing of the term counts for nobody else's fault."""
+    lease = settled(2).state(Stream("lease", LEASE))
+    end_us = lease.closed.closed_at_us
+    assert end_us == NOON_US + 2 * HOUR_US
+    for code, term_end_us, promised_us in (
+        (UNREACHABLE, None, 2 * HOUR_US),
+        (UNREACHABLE, end_us, 2 * HOUR_US),
+        (UNREACHABLE, end_us - 7, 2 * HOUR_US),
+        (UNREACHABLE, end_us + 1, 2 * HOUR_US + 1),
+        (UNREACHABLE, end_us + HOUR_US, 3 * HOUR_US),
+        (RENTER_CLOSED, end_us + HOUR_US, 2 * HOUR_US),
+    ):
+        closed = replace(lease.closed, code=code)
+        ended = replace(lease, closed=closed, term_end_us=term_end_us)
+        assert promised_gpu_us(ended, lease.reserved) == promised_us, (code, term_end_us)
+    shared = replace(lease.reserved, share_ppm=500_000, device_ids=("a", "b", "c"))
+    assert promised_gpu_us(lease, shared) == 3 * HOUR_US
+
+
+def test_a_lease_of_ones_own_hardware_is_promised_nothing_and_credited_nothing() -> None:
+    world = settled(2, used_us=HOUR_US // 2)
+    stream = Stream("lease", LEASE)
+    lease = world.state(stream)
+    world._states[stream] = replace(lease, reserved=replace(lease.reserved, own=True))
+    world.do(replace(credit_sla(world), lines=()))
+    (assessed,) = world.facts(SlaAssessed)
+    assert (assessed.below_ppm, assessed.credit_ppm, assessed.credit.units) == (None, 0, 0)
+    assert assessed.availability_ppm == 500_000
+
+
+def test_each_charge_of_a_credit_has_an_adjustment_of_its_own_name() -> None:
+    world = settled(2, used_us=HOUR_US // 2)
+    world.do(credit_sla(world))
+    booked = world.facts(AdjustmentBooked)
+    assert {(one.corrects_position, one.adjustment_id) for one in booked} == {
+        (line.position, derive_id("adj", f"sla-{LEASE}", str(line.position)))
+        for line in world.lines()
+    }
+    assert all(one.adjustment_id.startswith("adj_") for one in booked)
+    assert {(one.reason, one.cause, one.by) for one in booked} == {("sla", f"sla:{LEASE}", "job")}
+
+
+def test_without_charges_a_lease_is_assessed_and_credited_later() -> None:
+    world = settled(2, used_us=HOUR_US // 2)
+    world.do(replace(credit_sla(world), lines=()))
+    assert (len(world.facts(SlaAssessed)), world.facts(SlaCredited)) == (1, [])
+    assert not sla_of(world, LEASE).is_done
+    world.do(credit_sla(world))
+    assert (len(world.facts(SlaAssessed)), len(world.facts(SlaCredited))) == (1, 1)
+    assert world.do(credit_sla(world)) == [], "credited once"
+
+
+def test_a_credit_that_the_newest_charges_pay_is_done_without_the_older_ones() -> None:
+    """A tenth of two hours: the second hour's charge is more than that."""
+    world = settled(2, used_us=HOUR_US * 96 // 100)
+    world.do(credit_sla(world, newest=1, is_last=False))
+    (credited,) = world.facts(SlaCredited)
+    assert (credited.is_last, credited.credited) == (True, world.facts(SlaAssessed)[0].credit)
+    assert credited.credited.units > 0
+    assert sla_of(world, LEASE).is_done

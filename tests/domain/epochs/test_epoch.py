@@ -22,6 +22,7 @@ from domain.epochs.epoch import (
     RewardsCredited,
     RewardsMatured,
     SealEpoch,
+    chunk_of,
     chunks_of,
     epoch_of,
     rewards_of,
@@ -440,6 +441,16 @@ def many(count: int) -> Settlement:
     return settled(1, weights)
 
 
+def test_a_chunk_is_found_by_its_number_and_all_of_them_are_the_rewards() -> None:
+    for count, sizes in ((0, []), (1, [1]), (500, [500]), (501, [500, 1]), (1_000, [500, 500])):
+        outcome = replace(SETTLED, rewards=tuple((f"a{n:05}", n + 1) for n in range(count)))
+        chunks = chunks_of(rewards_of(outcome))
+        assert [len(chunk) for chunk in chunks] == sizes
+        for number, chunk in enumerate(chunks, start=1):
+            assert chunk_of(outcome, number) == chunk
+        assert chunk_of(outcome, len(chunks) + 1) == ()
+
+
 def test_chunks_come_in_order_and_together_are_the_seal() -> None:
     settlement = many(1_200)
     chunks = chunks_of(rewards_of(settlement))
@@ -477,6 +488,16 @@ def shifted(rewards: tuple[Reward, ...], units: int) -> tuple[Reward, ...]:
 )
 def test_rewards_that_were_not_sealed_are_refused(rewards: tuple[Reward, ...]) -> None:
     SEALED.when(replace(CREDIT, rewards=rewards)).then_refused(EpochsReason.REWARDS_MISMATCH)
+
+
+def test_a_reward_of_one_unit_is_credited_and_one_of_none_is_not() -> None:
+    rewards = (Reward("a", token(1)), Reward("b", token(2)))
+    fact = replace(sealed_fact(SETTLED, END_US, "00"), rewards=token(3), recipients=2)
+    scene = CLOSING.given((stream_of(1), fact))
+    assert scene.when(replace(CREDIT, rewards=rewards)).changes()
+    for units in (0, -1):
+        none = (Reward("a", token(units)), Reward("b", token(3 - units)))
+        scene.when(replace(CREDIT, rewards=none)).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
 def test_nobody_is_credited_in_two_chunks() -> None:
@@ -535,3 +556,13 @@ def test_an_unknown_epoch_cannot_be_read() -> None:
     with pytest.raises(Refused) as caught:
         epoch_of(READY, 1)
     assert caught.value.reason is EpochsReason.EPOCH_UNKNOWN
+
+
+def test_a_seal_tells_what_stays_open_of_adjustments_by_account() -> None:
+    told = replace(SETTLED, adjustments=(("a", -5), ("b", 7)))
+    fact = sealed_fact(told, END_US, "00")
+    assert [(one.account_id, one.delta) for one in fact.adjustments_open] == [("a", -5), ("b", 7)]
+
+
+def test_a_chunk_has_500_rewards_and_a_close_names_a_hundred_missing_at_most() -> None:
+    assert (CHUNK_MAX, MISSING_MAX) == (500, 100)

@@ -16,6 +16,7 @@ from domain.epochs.lanes import Memory, settle_lanes
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm
 from domain.epochs.settlement import (
     AVAILABILITY,
+    BOUGHT_MULTIPLE_MAX_PPM,
     CAP,
     COMPUTE,
     ROUNDING,
@@ -29,8 +30,15 @@ from domain.epochs.settlement import (
     Settlement,
     Unallocated,
     Use,
+    availability_weight,
     compute_weight,
+    idle_cap,
+    is_sound,
+    outcome,
+    pools_at,
     settle,
+    share,
+    weigh,
 )
 from domain.money import PPM, MoneyReason
 from domain.refusal import Refused
@@ -522,3 +530,209 @@ def test_a_node_in_two_lanes_is_refused() -> None:
         for order in ((0, 1), (1, 0)):
             with pytest.raises(Refused, match="duplicate_id"):
                 settle_lanes(head, order, lambda lane: [nodes[lane]])
+
+
+def test_time_weighs_by_the_rating_of_each_devices_class_added_up_and_floored_once() -> None:
+    rated = replace(REWARD_TERMS, class_ratings=(Rated("development", 400_000),))
+    times = (
+        Attested("datacenter", 3, 10, 0),
+        Attested("development", 3, 4, 0),  # 1.6
+        Attested("development", 4, 1, 0),  # 0.4
+        Attested("datacenter", 2, 1_000, 0),
+    )
+    node = NodeCut("n", "a", attested=times)
+    assert availability_weight(node, rated, 3) == 12
+    assert availability_weight(NodeCut("n", "a"), rated, 3) == 0
+    nearly = replace(REWARD_TERMS, class_ratings=(Rated("development", 999_999),))
+    one = NodeCut("n", "a", attested=(Attested("development", 3, 1, 0),))
+    assert availability_weight(one, nearly, 3) == 0
+
+
+def test_of_a_node_nothing_is_known_that_is_not_said() -> None:
+    node = NodeCut("n", "a")
+    assert (node.uses, node.attested, node.score_ppm) == ((), (), None)
+    assert (node.burned_tokens, node.bought_tokens) == (0, 0)
+    told = Openings(unissued=5)
+    assert (told.recyclable, told.compute_carry, told.availability_carry) == (0, 0, 0)
+    assert told.adjustments == ()
+
+
+def test_the_cap_of_being_there_is_the_lower_of_that_by_time_and_the_flat_one() -> None:
+    """By attested GPU-hours, floored: a unit for each whole one, however much of the next."""
+    for us, hourly, flat, most in (
+        (HOUR_US, None, None, None),
+        (HOUR_US, None, 7, 7),
+        (HOUR_US - 1, 1, None, 0),
+        (HOUR_US, 1, None, 1),
+        (2 * HOUR_US - 1, 1, 7, 1),
+        (9 * HOUR_US, 1, 7, 7),
+        (HOUR_US, 0, 7, 0),
+    ):
+        terms = replace(
+            REWARD_TERMS, availability_cap_per_gpu_hour=hourly, availability_cap_per_node=flat
+        )
+        node = NodeCut("n", "a", attested=(Attested("datacenter", 3, us, 0),))
+        assert idle_cap(node, terms) == most, (us, hourly, flat)
+
+
+# --- an outcome that is not one of its cut -------------------------------------------------------
+
+GIVING = (("a", -5), ("b", 7), ("y", -3), ("z", -4))
+
+
+def adjusted() -> Settlement:
+    """A node of a earns; a gives 5 back, b is given 7, and y and z owe on."""
+    node = NodeCut("n", "a", (Use("cash", 10, 0),), 10**9)
+    return settle(
+        cut(node, adjustments=GIVING, compute_carry=100, availability_carry=50, recyclable=700)
+    )
+
+
+def with_rewards(s: Settlement, **moved: int) -> tuple[tuple[str, int], ...]:
+    """The rewards, with so many units more or fewer for some."""
+    after = {who: units + moved.pop(who, 0) for who, units in s.rewards} | moved
+    return tuple(sorted((who, units) for who, units in after.items() if units))
+
+
+def test_what_stays_open_of_adjustments_was_due_and_was_not_paid() -> None:
+    s = adjusted()
+    assert s.adjustments == (("y", -3), ("z", -4))
+    assert is_sound(s)
+    broken: list[dict[str, Any]] = [
+        {"adjustments": (("z", -4), ("y", -3))},  # in another order
+        {"adjustments": (("y", -3), ("y", -3), ("z", -4))},  # told twice
+        {"adjustments": (("x", -1), ("y", -3), ("z", -4))},  # never due
+        {"adjustments": (("a", 0), ("y", -3), ("z", -4))},  # nothing is open of it
+        # More stays open of a than was due, as if 1 had been given to it.
+        {
+            "adjustments": (("a", -6), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, a=6, treasury=-6),
+        },
+        # It stays open with the other sign, as if 6 had been taken.
+        {
+            "adjustments": (("a", 1), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, a=-1, treasury=1),
+        },
+        # More stays open of b than it was to be given, as if 1 had been taken of it.
+        {
+            "adjustments": (("b", 8), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, b=-6, treasury=6),
+        },
+        {
+            "adjustments": (("b", -1), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, b=1, treasury=-1),
+        },
+        {"rewards": with_rewards(s, a=1, b=-1)},  # b has not what it was given
+        {"rewards": with_rewards(s, a=1, treasury=-1)},  # the treasury has not what a gave
+    ]
+    for changed in broken:
+        assert not is_sound(replace(s, **changed)), changed
+
+
+def test_all_or_a_part_of_an_adjustment_may_stay_open() -> None:
+    """Whatever was not moved: nothing of it, one unit, all but one, all."""
+    s = adjusted()
+    for left in (-5, -4, -1):
+        still = {
+            "adjustments": (("a", left), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, a=-left, treasury=left),
+        }
+        assert is_sound(replace(s, **still)), left  # type: ignore[arg-type]
+    for left in (7, 6, 1):
+        still = {
+            "adjustments": (("b", left), ("y", -3), ("z", -4)),
+            "rewards": with_rewards(s, b=-left, treasury=left),
+        }
+        assert is_sound(replace(s, **still)), left  # type: ignore[arg-type]
+
+
+def test_nobodys_part_of_a_pool_is_told_and_goes_where_it_may() -> None:
+    """No part is negative, no more of one goes back than there is, and the carry is the rest."""
+    s = adjusted()
+    (idle,) = [one for one in s.unallocated if one.pool == AVAILABILITY]
+    others = tuple(one for one in s.unallocated if one.pool != AVAILABILITY)
+    assert (idle.units, idle.returned) == (s.availability_pool + 50, 0)
+    back = replace(
+        s,
+        unallocated=(*others, idle._replace(returned=10)),
+        availability_carry=s.availability_carry - 10,
+        returned_emission=s.returned_emission + 10,
+    )
+    assert is_sound(back)
+    of_both = back.returned_emission + back.returned_release
+    assert (s.release, s.emission > of_both > s.release) == (100, True)
+
+    def returning(release: int, more: int = 0) -> dict[str, int]:
+        return {"returned_emission": of_both - release + more, "returned_release": release}
+
+    for release in (0, 1, 100):
+        assert is_sound(replace(back, **returning(release)))  # type: ignore[arg-type]
+    broken: list[dict[str, Any]] = [
+        returning(0, 1),
+        returning(0, -1),
+        returning(-1),
+        returning(101),
+        returning(of_both + 1),
+        {"unallocated": (*others, idle._replace(units=-1, returned=-1))},
+        {"availability_carry": back.availability_carry + 1},
+        {"compute_carry": back.compute_carry - 1},
+        {"compute_carry": back.compute_carry + 1},
+        {"rewards": with_rewards(s, a=1)},
+        {"rewards": with_rewards(s, a=-1)},
+        {"rewards": (*back.rewards[1:], back.rewards[0])},
+        {"rewards": (("Z", 0), *back.rewards)},
+        {"rewards": (("a", 1), *with_rewards(back, a=-1))},  # one account twice
+        {"availability_pool": back.availability_pool + 1},
+        {"compute_pool": back.compute_pool - 1, "availability_pool": back.availability_pool + 1},
+        {"treasury_pool": back.treasury_pool + 1},
+        {"emission": back.emission + 1},
+        {"release": back.release + 1},
+    ]
+    for changed in broken:
+        assert not is_sound(replace(back, **changed)), changed
+
+
+def test_without_a_weight_all_of_a_pool_is_nobodys_and_with_one_no_more_than_all() -> None:
+    s = adjusted()
+    whole = s.availability_pool + 50
+    assert (s.availability_weight, s.availability_tier_2_weight) == (0, 0)
+    others = tuple(one for one in s.unallocated if one.pool != AVAILABILITY)
+    for units, weights, is_taken in (
+        (whole, (0, 0), True),
+        (whole - 1, (0, 0), False),
+        (whole - 1, (1, 0), True),
+        (whole - 1, (0, 1), True),
+        (whole, (1, 0), True),
+        (whole + 1, (1, 0), False),
+        (whole + 1, (0, 0), False),
+    ):
+        told = replace(
+            s,
+            unallocated=(*others, Unallocated(AVAILABILITY, ZERO_WEIGHT, units, 0)),
+            availability_carry=units,
+            availability_weight=weights[0],
+            availability_tier_2_weight=weights[1],
+            rewards=with_rewards(s, a=whole - units),
+        )
+        assert is_sound(told) == is_taken, (units, weights)
+
+
+def test_of_bought_credits_95_of_100_come_back_at_most() -> None:
+    """Design economics 13."""
+    assert BOUGHT_MULTIPLE_MAX_PPM == 950_000
+
+
+@pytest.mark.parametrize(
+    "field", ["compute_shares", "availability_shares", "compute", "availability"]
+)
+def test_lanes_that_add_up_to_another_pool_come_to_no_outcome(field: str) -> None:
+    """A sum that is one unit off is noticed before anything is sealed."""
+    node = NodeCut("n", "a", (Use("cash", 10, 0),), 10**9, None, (Attested("x", 4, 10**9, 0),))
+    asked = cut(node)
+    weighed = weigh((node,), asked.policy)
+    pools, whole = pools_at(asked), weighed.sums()
+    sums = share(weighed, pools, whole).sums()
+    assert is_sound(outcome(asked, pools, whole, sums))
+    off = replace(sums, **{field: getattr(sums, field) + 1})
+    with pytest.raises(AssertionError):
+        outcome(asked, pools, whole, off)

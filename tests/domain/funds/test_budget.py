@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -233,3 +234,60 @@ def test_a_month_never_holds_more_than_its_cap_under_any_order_of_holds_and_rele
         assert budget(made).used_in(month) == used
         left = left_this_month(made, WHO, "project", "p", at_us)
         assert left == max(0, limit - used)
+
+
+def test_what_one_lease_gives_back_leaves_what_others_hold() -> None:
+    """Lease b held before and after a; each has what it held and did not get back."""
+    made = world()
+    for lease, units in (("b", 100), ("a", 200), ("b", 50), ("a", 30)):
+        record(made, hold(made, [claim(units)], lease, NOON_US))
+    record(made, release(made, [claim(210)], "a", NOON_US, is_final=False))
+    assert budget(made).used_in("2026-11") == 170
+    assert [(one.lease_id, one.units) for one in budget(made).holds] == [
+        ("b", 100),
+        ("a", 20),
+        ("b", 50),
+    ]
+    record(made, release(made, [claim(5)], "a", NOON_US, is_final=True))
+    assert budget(made).used_in("2026-11") == 165
+    assert [one.lease_id for one in budget(made).holds] == ["b", "b"]
+    assert release(made, [claim(9)], "a", NOON_US, is_final=True) == [], "it holds nothing more"
+
+
+def test_a_month_without_holds_is_forgotten_with_what_was_told_of_it() -> None:
+    made, december = world(), NOON_US + 15 * DAY_US
+    record(made, hold(made, [claim(900)], "a", NOON_US))
+    record(made, hold(made, [claim(1)], "b", december))
+    assert (budget(made).used, budget(made).alerted) == (
+        {"2026-11": 900, "2026-12": 1},
+        {"2026-11": 80},
+    )
+    record(made, release(made, [claim(0)], "a", december, is_final=True))
+    record(made, hold(made, [claim(1)], "b", december))
+    assert (budget(made).used, budget(made).alerted) == ({"2026-12": 2}, {})
+
+
+def test_a_cap_is_of_credits_and_between_nothing_and_a_billion_of_them() -> None:
+    made = world(limit=None)
+    for units in (0, 10**15):
+        (fact,) = made.do(setting(units))
+        assert fact.monthly == credit(units)
+    for wrong in (setting(10**15 + 1), setting(-1), replace(setting(5), monthly=token(5))):
+        with pytest.raises(Refused) as caught:
+            made.do(wrong)
+        assert caught.value.reason is PricesReason.AMOUNT_OUT_OF_RANGE
+    with pytest.raises(Refused) as caught:
+        made.do(replace(setting(5), account_id="acct_x"))
+    assert caught.value.reason is PartiesReason.ACCOUNT_UNKNOWN
+
+
+def test_of_a_cap_that_was_lowered_below_what_is_used_nothing_is_left() -> None:
+    made = world()
+    record(made, hold(made, [claim(600)], "a", NOON_US))
+    assert left_this_month(made, WHO, "project", "p", NOON_US) == 400
+    made.do(setting(599))
+    assert left_this_month(made, WHO, "project", "p", NOON_US) == 0
+    made.do(setting(600))
+    with pytest.raises(Refused):
+        hold(made, [claim(1)], "b", NOON_US)
+    assert hold(made, [claim(0)], "b", NOON_US) == []

@@ -12,6 +12,7 @@ from domain.funds.draw import draw
 from domain.funds.funding import (
     BURN_SOURCES,
     CASH_SOURCES,
+    GRANTS_MAX,
     EndPayer,
     Funding,
     PromotionGranted,
@@ -143,7 +144,12 @@ def test_an_account_has_one_payer_and_setting_and_ending_twice_is_once() -> None
     assert len(made.do(other)) == 1
     himself = replace(setting, account_id=PAYER)
     assert refused(made, himself) is PartiesReason.NOT_PERMITTED
-    assert refused(made, replace(setting, account_id="acct_no")) is PartiesReason.ACCOUNT_UNKNOWN
+    for unknown in (
+        replace(setting, account_id="acct_no"),
+        replace(setting, payer_account_id="acct_no"),
+        replace(ending, account_id="acct_no"),
+    ):
+        assert refused(made, unknown) is PartiesReason.ACCOUNT_UNKNOWN
 
 
 @given(
@@ -211,3 +217,7 @@ def test_what_is_drawn_from_a_payer_counts_against_what_it_allows_the_account() 
         ("device_fee/0", credit(0), True),
         ("device_fee/1", credit(0), True),
     ]
+
+
+def test_an_account_has_64_grants_at_most() -> None:
+    assert GRANTS_MAX == 64

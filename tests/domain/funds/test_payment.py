@@ -26,6 +26,8 @@ from domain.funds.debt import (
 )
 from domain.funds.deposit import ConfirmDeposit
 from domain.funds.payment import (
+    PAYMENT_UNITS_MAX,
+    TAKINGS_MAX,
     AskRefund,
     ConfirmPayment,
     ConfirmRefund,
@@ -338,6 +340,14 @@ def test_money_for_an_account_that_closed_waits_in_suspense_and_can_be_taken_bac
 # --- unspent at the end of the window ----------------------------------------------------------
 
 
+def test_money_for_an_account_that_closed_is_nobodys_card_money() -> None:
+    world = Booked()
+    world.do(start())
+    world.tell(ALICE_STREAM, AccountClosed(account_id=ALICE, by="m", at_us=NOON_US))
+    (told,) = world.do(receive())
+    assert told.account_id is None
+
+
 def test_card_money_is_spent_oldest_first_so_only_what_is_final_becomes_cash() -> None:
     """Else somebody would withdraw the confirmed half and reverse the spent one."""
     world = Booked()
@@ -397,6 +407,10 @@ def test_an_operators_card_deposit_stays_card_money() -> None:
     assert (world.of("card"), world.of("cash")) == (9, 25_000_000)
 
 
+def test_a_payment_is_of_a_million_credits_and_a_hundred_takings_at_most() -> None:
+    assert (PAYMENT_UNITS_MAX, TAKINGS_MAX) == (10**12, 100)
+
+
 # --- taken back --------------------------------------------------------------------------------
 
 
@@ -428,8 +442,25 @@ def test_a_chargeback_after_confirmation_is_taken_from_cash() -> None:
     world.paid()
     world.do(confirm())
     world.spend(5_000_000, "cash")
-    world.do(take_back())
+    facts = world.do(take_back())
+    (told,) = [fact for fact in facts if isinstance(fact, PaymentReversed)]
+    assert (told.is_final, told.unspent, told.spent) == (
+        True,
+        credit(20_000_000),
+        credit(5_000_000),
+    )
     assert (world.of("cash"), world.of("owed"), world.balance("world:bank")) == (0, 5_000_000, 0)
+
+
+def test_what_is_taken_back_of_a_card_is_card_money_no_more_and_of_a_bank_never_was() -> None:
+    for method, exposed in (("card", 15_000_000), ("bank", 0)):
+        world = Booked()
+        world.paid(method=method)
+        facts = world.do(take_back(10_000_000))
+        moved = [fact for fact in facts if isinstance(fact, CardMoneyMoved)]
+        assert [fact.exposed.units for fact in moved] == ([15_000_000] if method == "card" else [])
+        assert card_money_of(world, ALICE).exposed == exposed
+        assert world.of("card" if method == "card" else "cash") == 15_000_000
 
 
 def test_other_money_of_the_account_repays_what_was_reversed_at_once() -> None:

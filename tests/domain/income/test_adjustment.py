@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.funds.reasons import FundsReason
 from domain.income.adjustment import (
+    BURN_DUE,
+    NOTHING_UNBURNED,
     AdjustmentBooked,
     BookLine,
+    Corrections,
     GrantGoodwill,
     Part,
+    Taking,
+    Unburned,
+    UnburnedCharge,
     book,
     corrections_of,
+    evolve,
     peel,
     peel_between,
 )
@@ -22,6 +31,7 @@ from domain.refusal import Reason, Refused
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.corrections import billed, open_dispute, rule
 from tests.domain.scenes.market import NOON_US, RENTER
+from tests.scenes.samples import sample
 
 CASH = f"party:{RENTER}:cash"
 PARTS = st.lists(st.integers(0, 10**9), min_size=1, max_size=8)
@@ -133,3 +143,47 @@ def test_no_reason_moves_an_account_that_is_not_its_own(
             by="m",
             at_us=NOON_US,
         )
+
+
+def test_where_nothing_is_taken_of_a_payee_nothing_is_booked() -> None:
+    world = billed(1)
+    line = world.lines()[0]
+    for account in ("party:acct_owner:holdback", "world:burned", BURN_DUE, "network:revenue:take"):
+        taking = Taking(world, NOON_US)
+        assert taking.take(Part(account, 5), 0, line, "x") == []
+        assert (taking.changes, taking.owed) == ([], 0)
+
+
+def test_what_no_burn_covers_is_that_of_the_charge_and_of_another_one_nothing() -> None:
+    known = Unburned(3, (UnburnedCharge(5, 70, 1), UnburnedCharge(8, 90, 0)))
+    assert known.of(5) == UnburnedCharge(5, 70, 1)
+    assert known.of(8) == UnburnedCharge(8, 90, 0)
+    assert known.of(6) == UnburnedCharge(6, 0, 0)
+    assert NOTHING_UNBURNED.burns == 0
+    assert NOTHING_UNBURNED.of(5) == UnburnedCharge(5, 0, 0)
+
+
+def test_credits_that_were_retired_at_use_come_back_whole() -> None:
+    world = billed(1)
+    taking = Taking(world, NOON_US)
+    line = world.lines()[0]
+    assert taking.take(Part("world:burned", 9), 4, line, "x") == [BookLine("world:burned", 4)]
+    assert (taking.changes, taking.owed) == ([], 0)
+
+
+def test_what_was_charged_late_stays_known_when_the_charge_is_corrected_again() -> None:
+    first = sample(AdjustmentBooked)
+    second = replace(first, late=None, adjustment_id="adj_2")
+    third = replace(first, late=replace(first.late, ppm_us=7), adjustment_id="adj_3")
+    state = Corrections()
+    for fact, late in (
+        (second, None),
+        (first, first.late),
+        (second, first.late),
+        (third, third.late),
+    ):
+        state = evolve(state, fact)
+        assert state.late == late
+    assert state.returned == 4 * first.returned
+    assert (state.recovered, state.owed) == (4 * first.recovered, 4 * first.owed)
+    assert state.booked.keys() == {first.adjustment_id, "adj_2", "adj_3"}

@@ -367,3 +367,49 @@ def test_the_smallest_cash_out_is_all_cents_of_who_gets_no_more(
     earned: int, coming: int, least: int
 ) -> None:
     assert least_of(25_000_000, earned, coming) == least
+
+
+def test_who_does_not_exist_is_neither_held_nor_released() -> None:
+    release = ReleaseCashOuts(account_id="acct_x", hold_id="operator", by="op", at_us=NOON_US)
+    for command in (replace(hold(), account_id="acct_x"), release):
+        scene().when(command).then_refused(PartiesReason.ACCOUNT_UNKNOWN, account_id="acct_x")
+
+
+def test_an_account_has_a_thousand_holds_at_most_and_those_may_still_change() -> None:
+    held = scene().given(
+        *(
+            (
+                holds_stream(OWNER),
+                CashOutsHeld(
+                    account_id=OWNER,
+                    hold_id=f"h{number:04}",
+                    reason="a look",
+                    by="op",
+                    at_us=NOON_US,
+                ),
+            )
+            for number in range(999)
+        )
+    )
+    full = held.after(hold("h0999"))
+    full.when(hold("h1000")).then_refused(IncomeReason.CASH_OUT_HELD, holds=1_000)
+    full.when(hold("h0999")).then_nothing()
+    assert full.when(replace(hold("h0999"), reason="another look")).changes()
+
+
+def test_five_reasons_of_what_holds_a_cash_out_are_told() -> None:
+    held = scene()
+    for number in range(6, 0, -1):
+        held = held.after(hold(f"h{number}"))
+    told = "; ".join(f"h{number}: a look" for number in range(1, 6))
+    held.when(request()).then_refused(IncomeReason.CASH_OUT_HELD, holds=told, until_us=None)
+
+
+def test_the_minimum_is_of_credits_between_a_cent_and_a_million_of_them() -> None:
+    least = SetCashOutMinimum(minimum=credit(10_000), by="op", at_us=NOON_US)
+    for units in (10_000, 20_000, 10**12):
+        assert scene().when(replace(least, minimum=credit(units))).changes()
+    for amount in (credit(0), credit(9_999), credit(10**12 + 10_000), token(20_000)):
+        scene().when(replace(least, minimum=amount)).then_refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, least=10_000, most=10**12
+        )

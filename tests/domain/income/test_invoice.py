@@ -14,6 +14,7 @@ from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.income.invoice import (
     GRACE_US,
+    LINES_MAX,
     CreditLine,
     CreditNoteIssued,
     DocumentNumbered,
@@ -254,3 +255,23 @@ def test_an_invoice_with_tax_still_totals_what_was_charged() -> None:
     (issued,) = issued_in(MARKET.after(replace(issuing(), taxes=taxes)))
     assert issued.total == credit(42_800_000)
     assert issued.net + issued.taxes[0].tax == issued.total
+
+
+def test_a_document_is_utf_8_json_with_sorted_keys_and_without_spaces() -> None:
+    document = {"b": 1, "a": {"ü": "€", "c": ["x", "y"]}}
+    assert canonical(document) == '{"a":{"c":["x","y"],"ü":"€"},"b":1}'.encode()
+
+
+def test_a_tax_on_nothing_is_credited_as_nothing() -> None:
+    """A rate under which nothing of the invoice fell, beside one under which all of it did."""
+    total = 42_800_000
+    taxed = included("VAT", 190_000, total)
+    taxes = (taxed, included("VAT", 70_000, 0))
+    scene = MARKET.after(replace(issuing(), taxes=taxes))
+    _, note = scene.when(crediting((1, 27_800_000), (2, 15_000_000))).changes()
+    assert note.fact.taxes == (replace(taxed, remainder=0), replace(taxes[1], remainder=0))
+    assert note.fact.net == credit(total - taxed.tax.units)
+
+
+def test_an_invoice_waits_an_hour_after_its_month_and_has_a_hundred_lines_at_most() -> None:
+    assert (GRACE_US, LINES_MAX) == (3_600_000_000, 100)

@@ -322,6 +322,7 @@ def test_a_payment_mode_names_an_open_account_and_cash_its_destination() -> None
     )
     scene().when(mode()).then((EARNED, fact))
     scene().after(mode()).when(mode()).then_nothing()
+    assert earnings_of(scene().after(mode()), OWNER).destination_from_us == 0
     scene().when(mode(mode="gold")).then_refused(IncomeReason.PAYMENT_MODE, mode="gold")
     scene().when(mode(mode="cash")).then_refused(
         IncomeReason.PAYMENT_MODE, mode="cash", rule="cash needs a destination"
@@ -548,3 +549,38 @@ def test_a_reduction_is_taken_of_the_clients_that_are_left_when_it_matures() -> 
     stale = replace(mature(0, 9, 100), clients=(("a", 60), ("b", 40)))
     (change,) = scene(at_once).given((EARNED, taken)).when(stale).changes()
     assert told(change.fact) == {"a": 36, "b": 24}, "of each in proportion, where more is told"
+
+
+def test_the_windows_of_income_in_numbers() -> None:
+    """Design economics 5: 72 hours at first, 90 days at most; a new destination waits 72 hours."""
+    hour_us = 3_600_000_000
+    assert 72 * hour_us == maturity.DEFAULT_WINDOW_US
+    assert 90 * 24 * hour_us == maturity.WINDOW_US_MAX
+    assert maturity.CAUSE_LENGTH_MAX == 200
+    assert 72 * hour_us == maturity.DESTINATION_DELAY_US
+
+
+def test_a_position_that_matured_keeps_no_reduction_and_a_later_one_does() -> None:
+    state = maturity.Earnings(reductions={6: 1, 7: 2, 8: 3})
+    _, fact = matured(0, 7, 100)
+    after = maturity.evolve_earnings(state, fact)
+    assert (after.matured_through, after.reductions) == (7, {8: 3})
+
+
+def test_what_is_due_ends_where_the_next_window_begins_and_waits_there_for_its_length() -> None:
+    """72 hours at first, then 10 us, then 40: by the length of a window, or all before the next."""
+    whole_us = DEFAULT_WINDOW_US
+    windows = [window(1, 10, whole_us), window(2, 40, 2 * whole_us)]
+    for now_us, due_us in (
+        (whole_us - 1, -1),
+        (whole_us, 0),
+        (2 * whole_us - 2, whole_us - 2),
+        (2 * whole_us - 1, 2 * whole_us - 11),  # all before the second window is due
+        (2 * whole_us + 8, 2 * whole_us - 2),
+        (2 * whole_us + 9, 2 * whole_us - 1),
+        (2 * whole_us + 39, 2 * whole_us - 1),
+        (2 * whole_us + 40, 2 * whole_us),
+        (9 * whole_us, 9 * whole_us - 40),
+    ):
+        assert due_until_us(windows, now_us) == due_us, now_us
+    assert [due_until_us([], us) for us in (0, whole_us, whole_us + 5)] == [-1, 0, 5]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -38,10 +38,12 @@ from domain.income.region_pool import (
 )
 from domain.income.region_sharing import (
     CHUNK_NODES,
+    NODES_MAX,
     NOTICE_DAYS,
     NodeTime,
     SetRegionTerms,
     ShareRegionDay,
+    infra_due,
 )
 from domain.income.region_terms import InfraCost, RegionTermsSet
 from domain.income.region_terms import stream_of as terms_stream
@@ -247,6 +249,47 @@ def test_only_the_provider_sets_terms_and_within_bounds() -> None:
     scene.when(ask(day, infra=too_dear)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
     other = replace(costs(), base=Amount(Asset.TOKEN, 1))
     scene.when(ask(day, infra=other)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
+
+
+def test_terms_are_within_their_bounds_and_not_one_beyond() -> None:
+    """Costs are credits, none to a million of them a day each; tiers are 0 to 4."""
+    scene, day = place(), NOTICE_DAYS + 1
+    names = [one.name for one in fields(InfraCost)]
+    for name in names:
+        for units in (0, 10**12):
+            infra = replace(costs(), **{name: credit(units)})
+            assert scene.when(ask(day, infra=infra)).changes(), (name, units)
+        for amount in (credit(-1), credit(10**12 + 1), Amount(Asset.TOKEN, 1)):
+            infra = replace(costs(), **{name: amount})
+            scene.when(ask(day, infra=infra)).then_refused(
+                PricesReason.AMOUNT_OUT_OF_RANGE, units=amount.units, most=10**12
+            )
+    for ppm in (0, PPM):
+        assert scene.when(ask(day, participation_ppm=ppm)).changes()
+    for ppm in (-1, PPM + 1):
+        scene.when(ask(day, participation_ppm=ppm)).then_refused(PartiesReason.SHARE_OUT_OF_RANGE)
+    for tier in (0, 4):
+        assert scene.when(ask(day, availability_min_tier=tier)).changes()
+    for tier in (-1, 5):
+        scene.when(ask(day, availability_min_tier=tier)).then_refused(
+            PartiesReason.COUNT_OUT_OF_RANGE
+        )
+
+
+def test_each_version_of_the_terms_told_again_changes_nothing() -> None:
+    """Compared with what that version said, not with another one."""
+    scene = place()
+    asked = [
+        ask(NOTICE_DAYS + number, version=number, participation_ppm=number) for number in (1, 2, 3)
+    ]
+    for one in asked:
+        scene = scene.after(one)
+    for one in asked:
+        scene.when(replace(one, by="other", at_us=1)).then_nothing()
+    for version in (0, -1, 5):
+        scene.when(replace(asked[2], version=version)).then_refused(
+            FleetReason.REGION_TERMS, version=version, expected=4
+        )
 
 
 # --- gathering ----------------------------------------------------------------------------------
@@ -576,6 +619,51 @@ def test_an_operator_that_owns_a_part_of_a_node_in_its_region_gets_both_parts() 
     assert got.parts == (SharePart(ANNA, 2 * CREDITS), SharePart(OPERATOR, 6 * CREDITS))
 
 
+def test_participation_is_its_owners_in_the_last_moment_of_the_day() -> None:
+    """Set within the day it counts for all of it; set when the next one begins it does not."""
+    ends_us = (DAY + 1) * DAY_US
+    for at_us, annas in ((ends_us - 1, 2 * CREDITS), (ends_us, 0), (0, 2 * CREDITS)):
+        owned = RevenueSharesSet(
+            node_id="node_b", shares=(OwnerShare(ANNA, 250_000),), by="op", at_us=at_us
+        )
+        scene = place(
+            *under(terms(infra=costs(0, 0), participation_ppm=PPM)),
+            (Stream("revenue", "node_b"), owned),
+            gathered({"node_a": 8 * CREDITS}),
+        )
+        _, shares = shared(scene, share(times={"node_b": DAY_GPU_US}))
+        got = {part.account_id: part.units for part in shares["node_b"].parts}
+        assert got == {OPERATOR: 8 * CREDITS - annas, **({ANNA: annas} if annas else {})}
+
+
+def test_a_thousand_nodes_may_have_had_a_role() -> None:
+    scene = place(*under(terms()))
+    names = tuple(f"n{number}" for number in range(1_000))
+    for taken in (share(control=names), share(ingress=names)):
+        assert scene.when(taken).changes()
+    for more in (share(control=(*names, "x")), share(ingress=(*names, "x"))):
+        scene.when(more).then_refused(PartiesReason.COUNT_OUT_OF_RANGE, at_most=1_000)
+
+
+def test_what_a_day_costs_is_the_sum_of_its_rows_and_at_most_its_most() -> None:
+    """Base, control and ingress nodes, and the bytes floored over the whole day."""
+    infra = costs(control=30, ingress=500, base=7, per_gib=10, most=2_000)
+    of = terms(infra=infra)
+    gib = 2**30
+    for control, ingress, count, due in (
+        (0, 0, 0, 7),
+        (2, 0, 0, 67),
+        (0, 3, 0, 1_507),
+        (2, 3, gib // 10, 1_567),  # 0.99 of a unit
+        (2, 3, gib // 10 + 1, 1_568),
+        (2, 3, gib, 1_577),
+        (2, 3, 43 * gib, 1_997),
+        (2, 3, 44 * gib, 2_000),
+    ):
+        assert infra_due(of, control, ingress, count) == due
+    assert infra_due(replace(of, is_shared=False), 2, 3, gib) == 0
+
+
 def test_what_a_region_pays_names_the_clients_whose_work_it_gathered() -> None:
     """R-1: also through a region's pool each account is told by client, to the unit."""
     where, fact = gathered({"node_a": 60 * CREDITS}, ANNA)
@@ -600,3 +688,15 @@ def test_what_is_gathered_names_the_clients_of_what_matured() -> None:
     command = mature([earning(50)], 100, clients=(("acct_c", 80), ("direct", 20)))
     _, fact = place(*under(terms())).when(command).changes()
     assert fact.fact.clients == (ClientPart("acct_c", 40), ClientPart("direct", 10))
+
+
+def test_a_node_that_earned_and_was_never_seen_has_no_time() -> None:
+    scene = place(*under(terms(infra=costs(0, 0))), gathered({"node_a": 10}))
+    _, shares = shared(scene, share())
+    assert (shares["node_a"].available_us, shares["node_a"].below_tier_us) == (0, 0)
+    assert (shares["node_a"].node_id, shares["node_a"].usage) == ("node_a", 10)
+
+
+def test_the_sharing_of_regions_in_numbers() -> None:
+    """Design economics 9: a week of notice; 250 facts of 200 nodes in one append."""
+    assert (NOTICE_DAYS, CHUNK_NODES, NODES_MAX) == (7, 200, 50_000)

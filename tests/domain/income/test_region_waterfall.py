@@ -146,3 +146,8 @@ def test_more_time_or_more_revenue_never_earns_less(
         return  # of nobody's time nothing is set aside at all
     assert total(mine + more, mine) >= total(mine, mine)
     assert total(mine, mine + more) >= total(mine, mine)
+
+
+def test_the_infrastructure_of_a_region_has_half_of_a_day_at_most() -> None:
+    """Design economics 9."""
+    assert INFRA_MAX_PPM == 500_000

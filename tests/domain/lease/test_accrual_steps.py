@@ -119,7 +119,10 @@ shares = st.permutations(["provider", "client", "burn", "platform"]).flatmap(
 
 
 @example((["provider", "burn", "platform", "client"], [1, 2, 3]), "direct", HOUR_US)
-@given(shares, st.sampled_from([CLIENT, "direct"]), st.integers(1, HOUR_US))
+@example((["provider", "burn", "platform", "client"], [1, 2, 3]), "direct", 3 * HOUR_US // 2)
+@example((["platform", "client", "burn", "provider"], [1, 2, 3]), CLIENT, 3 * HOUR_US // 2)
+@example((["provider", "client", "burn", "platform"], [10**6, 0, 0]), CLIENT, 3 * HOUR_US // 2)
+@given(shares, st.sampled_from([CLIENT, "direct"]), st.integers(1, 2 * HOUR_US - 1))
 def test_the_steps_are_the_parts_for_every_split(
     drawn: tuple[list[str], list[int]], client_id: str, us: int
 ) -> None:
@@ -130,11 +133,15 @@ def test_the_steps_are_the_parts_for_every_split(
         residual=names[3],
     )
     where = scene().given(account(CLIENT, "client"), tariff(split=split))
-    where = where.after(job(client_id=client_id)).after(request()).after(reserve()).after(ready)
-    where = where.after(close(us)).after(settle(us, (usage(0, us),)))
-    ((fact, shown),) = explained(where)
+    where = where.after(job(client_id=client_id)).after(request(funds=9_000_000))
+    where, done_us = where.after(reserve()).after(ready), 0
+    if us > HOUR_US:
+        done_us, first = HOUR_US, hour(1)
+        where = where.after(first)
+    where = where.after(close(us)).after(settle(us, (usage(done_us, us, position=2),)))
     parts = ("fee", "provider", "client", "burn", "platform")
-    assert sum(shown[name].new for name in parts if name in shown) == fact.charge_new.units
+    for fact, shown in explained(where):
+        assert sum(shown[name].new for name in parts if name in shown) == fact.charge_new.units
 
 
 def test_the_federated_fee_of_a_part_of_a_microsecond_is_floored() -> None:
@@ -175,3 +182,31 @@ def test_a_fact_that_does_not_follow_is_not_explained() -> None:
     forged = replace(fact, charge=credit(fact.charge.units + 1))
     with pytest.raises(AssertionError):
         steps(lease, forged)
+
+
+def test_a_part_of_a_gpu_microsecond_is_floored_on_the_whole_sum() -> None:
+    """A third of a device: 333,333 millionths of an hour, and of an hour less a microsecond."""
+    where = opened(share_ppm=333_333)
+    where = where.after(close(HOUR_US - 1)).after(settle(HOUR_US - 1, (usage(0, HOUR_US - 1),)))
+    ((fact, shown),) = explained(where)
+    assert shown["ppm_us"].after == (HOUR_US - 1) * 333_333
+    assert shown["gpu_us"].after == fact.gpu_us == 1_199_998_799
+    assert shown["charge"].given == {"price_per_gpu_hour": 2_780_000}
+
+
+def test_what_is_left_is_told_by_what_others_have_of_it() -> None:
+    """The platform has a share and, as no client is there, the rest: its own is not taken off."""
+    shares = (("provider", 500_000), ("platform", 100_000), ("burn", 100_000))
+    split = Split(shares=tuple(SplitShare(*one) for one in shares), residual="client")
+    where = scene().given(account(CLIENT, "client"), tariff(split=split))
+    where = where.after(job(client_id="direct")).after(request()).after(reserve()).after(ready)
+    ((_, shown),) = explained(ended(where))
+    assert shown["platform"].formula == "charge - fee - provider - burn"
+    assert {name: step.new for name, step in shown.items() if name not in ("ppm_us", "gpu_us")} == {
+        "charge": 2_780_000,
+        "fee": 250_000,
+        "provider": 1_265_000,
+        "platform by its share": 253_000,
+        "burn": 253_000,
+        "platform": 1_012_000,
+    }

@@ -129,3 +129,24 @@ def test_the_first_rule_that_is_broken_refuses(
     with pytest.raises(Refused) as caught:
         settle(deposits, rates, elapsed)
     assert caught.value.reason is reason
+
+
+def test_a_payee_may_work_for_nothing_and_a_deposit_be_one_unit_or_taken_back_whole() -> None:
+    free = settle([Deposit("t", 1)], [Rate("p", 0)], 0)
+    assert (free.end_second, free.ran_seconds) == (None, 0)
+    assert (free.paid, free.owed, free.refunds) == ({"p": 0}, {"p": 0}, (Refund("t", 1),))
+    gone = settle([Deposit("t", 5, 5)], [Rate("p", 1), Rate("q", 0)], 9)
+    assert (gone.end_second, gone.ran_seconds) == (5, 5)
+    assert (gone.paid, gone.owed) == ({"p": 0, "q": 0}, {"p": 5, "q": 0})
+
+
+def test_what_is_left_after_a_reversal_is_paid_by_rates_and_the_unit_over_goes_back() -> None:
+    """11 of 22 are left for 8 and 12 that are due: 4.4 and 6.6 floored, and one unit over."""
+    settled = settle([Deposit("t", 22, 11)], [Rate("p", 2), Rate("q", 3)], 4)
+    assert settled.paid == {"p": 4, "q": 6}
+    assert settled.owed == {"p": 4, "q": 6}
+    assert settled.refunds == (Refund("t", 1),)
+
+
+def test_the_calendar_of_facts_ends_with_the_largest_number_of_json() -> None:
+    assert TIME_MAX_US == 9_007_199_254_740_991

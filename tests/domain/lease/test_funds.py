@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from domain.fleet.reasons import FleetReason
 from domain.funds.budget import ACCOUNT, KEY, PROJECT, BudgetReleased, SetBudget, budget_of
 from domain.funds.funding import PayerSet, PromotionGranted, SetPayer, Source, stream_of
 from domain.funds.reasons import FundsReason
+from domain.gpu_time import fee_for
 from domain.lease.close_codes import FUNDS_ENDED
 from domain.lease.escrow import TIME_MAX_US
 from domain.lease.funds import EscrowPart, fee_funds_end_us, less
@@ -276,3 +278,30 @@ def test_a_fee_of_nothing_lasts_as_long_as_the_calendar() -> None:
     assert TIME_MAX_US - 1_000_000 < fee_funds_end_us(NOON_US, 0, 0) <= TIME_MAX_US
     assert fee_funds_end_us(NOON_US, 0, 3_600) == NOON_US, "one a second"
     assert fee_funds_end_us(NOON_US, 7, 3_600) == NOON_US + 7_000_000
+
+
+@given(st.integers(0, 10**12), st.integers(1, 10**9))
+def test_a_fee_by_time_lasts_to_the_last_whole_second_that_is_paid_for(
+    units: int, fee: int
+) -> None:
+    end_us = fee_funds_end_us(NOON_US, units, fee)
+    assert fee_for(end_us - NOON_US, fee) <= units
+    is_calendars_end = end_us + 1_000_000 > TIME_MAX_US
+    assert is_calendars_end or fee_for(end_us - NOON_US + 1_000_000, fee) > units
+    assert (end_us - NOON_US) % 1_000_000 == 0
+
+
+@pytest.mark.parametrize(
+    ("units", "fee", "seconds"),
+    [
+        (0, 1, 3_599),  # the 3,600th second is the first that costs a unit
+        (1, 1, 7_199),
+        (0, 3_599, 1),
+        (0, 3_600, 0),
+        (3_599, 3_600, 3_599),
+        (7, 1_800, 15),  # a half a second: 7.5
+        (1_850_000, 1_850_000, 3_600),
+    ],
+)
+def test_the_last_second_of_a_fee_by_time_to_the_unit(units: int, fee: int, seconds: int) -> None:
+    assert fee_funds_end_us(NOON_US, units, fee) == NOON_US + seconds * 1_000_000

@@ -335,6 +335,7 @@ def test_nothing_served_is_nothing_charged() -> None:
     where = opened(term_us=HOUR_US // 2).after(close(HOUR_US // 2, "job", 3))
     late = settle(HOUR_US // 2 + LATE_WINDOW_US)
     done = where.after(late)
+    assert len(facts(done, UsageAccrued)) == 1, "until when it was looked is told"
     assert facts(done, LeaseSettled)[0].charge == credit(0)
     assert not facts(done, LeaseSettled)[0].disputed
     assert (
@@ -382,6 +383,45 @@ def test_a_close_ends_no_earlier_than_the_time_a_crafted_report_was_credited() -
     assert facts(done, LeaseSettled)[0].charge.units + returned == 20_000_000
 
 
+def test_what_may_still_be_charged_of_a_part_of_a_gpu_microsecond_is_floored() -> None:
+    """A third of a GPU for 3,884 us: 1,294.67 GPU-us. 1,295 of them would cost a unit."""
+    where = opened(share_ppm=333_333, funds=10_000_000).after(close(3_884))
+    assert facts(where, LeaseClosed)[0].refund == (EscrowPart("cash", credit(10_000_000)),)
+    done = where.after(settle(HOUR_US, (usage(0, 3_884),)))
+    accrued = facts(done, UsageAccrued)[0]
+    assert (accrued.ppm_us, accrued.gpu_us, accrued.gpu_us_new) == (3_884 * 333_333, 1_294, 1_294)
+    assert facts(done, LeaseSettled)[0].gpu_us == 1_294
+    longer = opened(share_ppm=333_333, funds=10_000_000).after(close(3_886))
+    assert facts(longer, LeaseClosed)[0].refund == (EscrowPart("cash", credit(9_999_999)),)
+
+
+def test_an_accrual_tells_after_which_row_the_next_one_reads() -> None:
+    """Rows that end behind the hour wait; where none does it is all that was read."""
+    first = usage(0, HOUR_US)
+    second = usage(HOUR_US, HOUR_US + 7, position=2)
+    for rows, resumes in (((first,), 9), ((first, second), 1), ((), 9)):
+        where = opened(funds=10_000_000).after(accrue(HOUR_US + 7, rows, position=9))
+        fact = facts(where, UsageAccrued)[0]
+        assert (fact.usage_position, fact.resume_position) == (9, resumes)
+
+
+def test_a_row_that_was_counted_is_neither_counted_nor_refused_again() -> None:
+    first, second = usage(0, HOUR_US), usage(HOUR_US, 2 * HOUR_US, position=2)
+    where = opened(funds=10_000_000).after(accrue(HOUR_US, (first,), position=1))
+    where = where.after(accrue(2 * HOUR_US, (first, second), position=2))
+    fact = facts(where, UsageAccrued)[-1]
+    assert (fact.gpu_us_new, fact.gpu_us, fact.refused) == (HOUR_US, 2 * HOUR_US, ())
+
+
+def test_an_hour_that_ends_with_the_lease_is_settled_and_not_accrued() -> None:
+    where = opened(funds=2 * 2_780_000)
+    where = where.after(accrue(HOUR_US, (usage(0, HOUR_US),)))
+    last = accrue(2 * HOUR_US, (usage(HOUR_US, 2 * HOUR_US, position=2),), position=2)
+    where.when(last).then_refused(
+        MeteringReason.ACCRUAL_NOT_DUE, settles_at_us=NOON_US + 2 * HOUR_US
+    )
+
+
 def test_closing_twice_gives_no_fact() -> None:
     opened().after(close(5)).when(close(6)).then_nothing()
 
@@ -401,7 +441,24 @@ def test_a_lease_that_never_opened_ends_at_charge_zero_with_everything_back() ->
     done = reserved.after(close(1, "renter", 101))
     assert facts(done, LeaseSettled)[0].refund == (EscrowPart("cash", credit(2_780_000)),)
     assert facts(done, LeaseSettled)[0].charge == credit(0)
+    assert facts(done, LeaseSettled)[0].gpu_us == 0
+    assert facts(done, LeaseClosed)[0].refund == ()
     assert not facts(done, LeaseSettled)[0].disputed
+
+
+def test_a_settlement_tells_of_an_accrual_where_it_counts_refuses_or_reaches_anything_new() -> None:
+    """All time is accrued by then: only a row that counts or is refused is worth a fact."""
+    where = opened(gpus=2, funds=20_000_000).after(accrue(HOUR_US, (usage(0, HOUR_US),)))
+    where = where.after(replace(close(HOUR_US - 5_000_000), at_us=NOON_US + HOUR_US))
+    late_us = HOUR_US + LATE_WINDOW_US
+    strange = usage(0, HOUR_US, device="GPU-x", position=2)
+    late = usage(0, HOUR_US, device="GPU-1", position=2)
+    for rows, accruals in (((), 1), ((strange,), 2), ((late,), 2)):
+        done = where.after(settle(late_us, rows))
+        assert len(facts(done, UsageAccrued)) == accruals, rows
+        assert len(facts(done, LeaseSettled)) == 1
+    refused = facts(where.after(settle(late_us, (strange,))), UsageAccrued)[-1].refused
+    assert sum(one.us for one in refused) == HOUR_US
 
 
 def test_settling_waits_for_the_reports_of_every_device() -> None:

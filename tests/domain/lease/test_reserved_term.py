@@ -21,6 +21,7 @@ from domain.lease.lease import (
     PrepaidTerm,
     ReserveLease,
     lease_of,
+    lease_stream,
 )
 from domain.lease.reserved_term import (
     MONTH_US,
@@ -171,6 +172,32 @@ def test_what_is_refunded_and_what_is_kept_are_what_is_unused_to_the_unit(
     assert lease_of(world, LEASE).held_units == most
 
 
+def test_what_a_provider_asked_back_is_refunded_whole_also_where_the_renter_ends_it_then() -> None:
+    world = reserved(1, 0)
+    stream = lease_stream(LEASE)
+    world._states[stream] = replace(lease_of(world, LEASE), status="reclaiming")
+    world.do(close(NOON_US + HOUR_US))
+    assert not [change for change in world.log if isinstance(change.fact, TermEndedEarly)]
+    back = sum(part.amount.units for part in only(world, LeaseClosed).refund)
+    assert back == 719 * PRICE
+
+
+def test_what_is_kept_of_a_term_is_split_among_the_owners_of_its_node() -> None:
+    world = reserved(1, 0)
+    stream = lease_stream(LEASE)
+    lease = lease_of(world, LEASE)
+    assert lease.reserved is not None
+    owned = replace(lease.reserved, owners=(OwnerShare("acct_a", 250_000),))
+    world._states[stream] = replace(lease, reserved=owned)
+    world.do(close(NOON_US + HOUR_US))
+    early = only(world, TermEndedEarly)
+    provider = early.parts.provider
+    assert [(one.account_id, one.units, one.units_new) for one in early.owners] == [
+        ("acct_a", provider // 4, provider // 4),
+        ("acct_owner", provider - provider // 4, provider - provider // 4),
+    ]
+
+
 @pytest.mark.parametrize(("party", "code"), [("provider", 10_002), ("operator", 20_002)])
 def test_whoever_else_ends_the_term_the_renter_has_all_of_the_rest_back(
     party: str, code: int
@@ -222,6 +249,23 @@ def test_an_owner_who_hands_the_node_on_keeps_nothing_of_a_paused_term(is_handed
     assert [one.kept.units for one in early] == ([] if is_handed_on else [unused])
     back = sum(part.amount.units for part in only(world, LeaseClosed).refund)
     assert back == (unused if is_handed_on else 0)
+
+
+def test_an_owner_who_hands_the_node_on_while_the_term_runs_keeps_the_part() -> None:
+    """It goes on then, whoever owns the node: only a pause could not be resumed."""
+    world = reserved(1, 0)
+    handed_on = NodeOwnershipTransferred(
+        node_id=NODE,
+        from_account_id="acct_owner",
+        to_account_id="acct_second",
+        share_ppm=1_000_000,
+        shares=(OwnerShare("acct_second", 1_000_000),),
+        by="m",
+        at_us=NOON_US + HOUR_US,
+    )
+    world._record(Change(revenue_stream(NODE), handed_on))
+    world.do(close(NOON_US + HOUR_US))
+    assert only(world, TermEndedEarly).kept.units == 719 * PRICE
 
 
 def extend(months: int, more_us: int = 0) -> ExtendLease:

@@ -11,20 +11,35 @@ from hypothesis import strategies as st
 
 from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
 from domain.fleet.reasons import FleetReason
+from domain.funds.budget import PROJECT, SetBudget, budget_of
 from domain.funds.debt import DebtRepaid
-from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment
+from domain.funds.payment import PaymentFundsTaken, PaymentStarted, ReceivePayment, ReversePayment
 from domain.funds.payment import stream_of as payment_stream
 from domain.funds.payment_terms import CENT_UNITS
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
-from domain.jobs.job import CancelJob
+from domain.hardware.constraints import Constraints
+from domain.jobs.job import CancelJob, JobEscrowOpened
 from domain.jobs.reasons import JobsReason
 from domain.lease.escrow import TIME_MAX_US, Deposit, Rate
 from domain.lease.escrow import settle as settled_escrow
+from domain.lease.funds import EscrowPart
 from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
-from domain.lease.shared_escrow import Escrow, EscrowReturned, Member, escrow_of, shared_end_us
+from domain.lease.shared_escrow import (
+    Escrow,
+    EscrowDrawn,
+    EscrowFundsTaken,
+    EscrowMemberTold,
+    EscrowReturned,
+    Member,
+    end_of,
+    escrow_of,
+    evolve,
+    shared_end_us,
+)
 from domain.lease.turns import LeaseFundsMoved
-from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow, returned
+from domain.leasing.accrual import accrued_so_far
+from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow, draws_on_escrow, returned
 from domain.metering.counting import UsageRow
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.parties.account import AccountOpened
@@ -272,6 +287,244 @@ def test_what_has_ended_stays_ended_and_a_late_timer_still_closes_at_the_second(
     consistent(made)
 
 
+def test_what_is_paid_in_after_the_end_moves_no_end() -> None:
+    made = running(2 * PRICE, 0, 0)
+    made.do(fund(2 * PRICE, 5 * HOUR_US))
+    assert ends(made) == {3_600}
+    assert escrow_in(made).ends_us == NOON_US + HOUR_US
+
+
+def test_where_the_end_stays_in_the_same_second_no_lease_is_told() -> None:
+    """A second of two leases costs 1,544 units."""
+    made = running(4 * PRICE, 0, 0)
+    told = len(made.facts)
+    (funded,) = made.do(fund(1))
+    assert (len(made.facts), funded.ends_us) == (told + 1, NOON_US + 2 * HOUR_US)
+    facts = made.do(fund(1_544))
+    assert [type(fact).__name__ for fact in facts] == [
+        "EscrowFunded",
+        "LeaseFundsMoved",
+        "LeaseFundsMoved",
+    ]
+    assert ends(made) == {7_201}
+
+
+def test_nothing_that_runs_has_no_end_and_what_has_ended_keeps_it() -> None:
+    """Members that wait or are closed have none; the end of others is forecast anew until it is
+    there.
+    """
+    waiting, open_ = Member(PPM, 3_600), Member(PPM, 3_600, opened_at_us=0)
+    closed = replace(open_, until_us=5 * SECOND_US)
+    held = (EscrowPart("cash", credit(10)),)
+    of = Escrow(held=held, first_us=0)
+    for members in ((), (waiting,), (closed,), (waiting, closed)):
+        named = {str(number): one for number, one in enumerate(members)}
+        for first_us in (None, 0):
+            assert end_of(replace(of, members=named, first_us=first_us), 0) is None
+    runs = replace(of, members={"a": open_})
+    for at_us in (0, 3 * SECOND_US, 10 * SECOND_US):
+        assert end_of(runs, at_us) == 10 * SECOND_US
+    assert end_of(runs, 11 * SECOND_US) == 11 * SECOND_US, "not before now"
+    for ends_us, at_us, end_us in ((4, 3, 10), (4, 4, 4), (4, 9, 4)):
+        ended = replace(runs, ends_us=ends_us * SECOND_US)
+        assert end_of(ended, at_us * SECOND_US) == end_us * SECOND_US
+    with_closed = replace(runs, members={"a": open_, "b": closed})
+    assert end_of(with_closed, 0) == 5 * SECOND_US, "5 of 10 are kept for the closed one"
+
+
+def test_one_more_lease_needs_its_hour_beside_all_that_others_used_and_their_next_one() -> None:
+    """One runs for an hour that is not charged yet: two hours of it and one of the other."""
+    for units, is_taken in ((3 * PRICE, True), (3 * PRICE - 1, False)):
+        made = running(units, 0)
+        if is_taken:
+            joined(made, 1, HOUR_US, runs=False)
+            continue
+        with pytest.raises(Refused) as refused:
+            joined(made, 1, HOUR_US, runs=False)
+        assert refused.value.reason is FundsReason.CREDIT_TOO_LOW
+        assert refused.value.facts == {"needed": 3 * PRICE, "available": units}
+
+
+def test_nothing_is_put_into_an_escrow_of_a_job_that_is_over() -> None:
+    made = market()
+    made.do(fund(PRICE), CancelJob(job_id=JOB, by="mem", at_us=NOON_US))
+    with pytest.raises(Refused) as refused:
+        made.do(fund(PRICE))
+    assert refused.value.reason is JobsReason.JOB_STATE
+
+
+def test_an_escrow_of_an_open_job_goes_back_where_its_owner_asks() -> None:
+    made = market()
+    back = ReturnEscrow(job_id=JOB, at_us=NOON_US)
+    assert made.do(back) == [], "there is none"
+    made.do(fund(PRICE))
+    with pytest.raises(Refused) as refused:
+        made.do(back)
+    assert refused.value.reason is JobsReason.JOB_STATE
+    assert made.do(replace(back, by_owner=True))
+    assert made.do(back) == [], "it is empty"
+    assert made.balance(f"party:{RENTER}:cash") == 100_000_000
+
+
+def test_what_goes_back_of_an_escrow_counts_in_no_budget_any_more() -> None:
+    made = market()
+    cap = SetBudget(
+        account_id=RENTER,
+        scope=PROJECT,
+        target="p",
+        monthly=credit(2 * PRICE),
+        by="m",
+        at_us=NOON_US,
+    )
+    made.do(cap, fund(2 * PRICE))
+    with pytest.raises(Refused) as refused:
+        made.do(fund(1))
+    assert refused.value.reason is PartiesReason.BUDGET_EXHAUSTED
+    made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US, by_owner=True), fund(2 * PRICE))
+    assert budget_of(made, RENTER, PROJECT, "p").used_in("2026-11") == 2 * PRICE
+
+
+def test_a_job_with_constraints_draws_on_its_escrow_unless_it_may_be_interrupted() -> None:
+    for interruptible, draws in ((None, True), (False, True), (True, False)):
+        made = Booked()
+        for stream, fact in scene().past:
+            made.record(stream, fact)
+        made.books["world:bank"] = made.books[f"party:{RENTER}:cash"] = 10 * PRICE
+        made.do(job(constraints=Constraints(interruptible=interruptible)), fund(5 * PRICE))
+        spec = made.state(Stream("job", JOB)).submitted
+        assert draws_on_escrow(request(), spec, made) == draws, interruptible
+        for changes in (
+            {"term_us": HOUR_US},
+            {"funds": credit(PRICE)},
+            {"months": 1},
+            {"pay_with": "burn"},
+            {"account_id": FRIEND},
+        ):
+            own = replace(request(), **changes)
+            assert not draws_on_escrow(own, spec, made)
+        assert draws_on_escrow(replace(request(), pay_with="cash"), spec, made) == draws
+
+
+def test_a_member_owes_for_its_time_floored_and_nothing_before_it_opened() -> None:
+    """A unit for each GPU-microsecond."""
+    member = Member(PPM, HOUR_US, opened_at_us=10)
+    for one, until_us, most in (
+        (replace(member, opened_at_us=None), 99, 0),
+        (member, 9, 0),
+        (member, 10, 0),
+        (member, 11, 1),
+        (replace(member, gpu_ppm=PPM - 1), 12, 1),  # 1.999998
+        (replace(member, gpu_ppm=PPM + 1), 12, 2),
+        (replace(member, until_us=15), 99, 5),
+        (replace(member, until_us=15), 12, 5),
+        (replace(member, until_us=9), 99, 0),
+    ):
+        assert one.most(until_us) == most, (one, until_us)
+    for charged, allotted, due in ((0, None, 5), (3, None, 2), (6, None, 0), (0, 4, 4), (3, 4, 2)):
+        assert replace(member, charged=charged, allotted=allotted).due(15) == due
+    assert shared_end_us(0, [Member(PPM, 3_600, opened_at_us=0)], 0, 0) == 0
+
+
+def test_the_first_deposit_opens_the_escrow_and_each_has_the_next_number() -> None:
+    made = market()
+    opened, funded = made.do(fund(5))
+    assert opened == JobEscrowOpened(job_id=JOB, at_us=NOON_US)
+    assert [part.number for part in funded.parts] == [1]
+    made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US, by_owner=True))
+    for number in (2, 3):
+        (funded,) = made.do(fund(5))
+        assert [part.number for part in funded.parts] == [number]
+        assert escrow_in(made).deposits == number
+        assert funded.put_in == credit(5 * number)
+
+
+def test_funds_that_ran_out_are_told_so() -> None:
+    made = running(2 * PRICE, 0, 0)
+    close(made, 0, HOUR_US, "job", 100)
+    closed = lease_in(made, 0).closed
+    assert closed is not None
+    assert closed.code == 100
+
+
+def test_what_a_lease_has_used_so_far_is_told_whichever_deposits_will_pay_it() -> None:
+    made = running(PRICE // 4 * 4, 0)
+    rows = _rows(0, 0, HOUR_US // 2, 1)
+    asked = AccrueUsage(
+        lease_id=lease_id(0), lane=1, usage_position=1, rows=rows, at_us=NOON_US + HOUR_US // 2
+    )
+    told = accrued_so_far(lease_in(made, 0), asked)
+    assert told.charge == credit(PRICE // 2)
+    assert {part.source for part in told.drawn} == {"late"}
+
+
+def test_seconds_are_counted_from_the_next_opening_once_nothing_draws_any_more() -> None:
+    made = running(5 * PRICE, 7)
+    assert escrow_in(made).first_us == NOON_US + 7
+    close(made, 0, HOUR_US + 7)
+    assert (escrow_in(made).first_us, escrow_in(made).ends_us) == (NOON_US + 7, None)
+    settle(made, 0, HOUR_US + 7)
+    assert (escrow_in(made).first_us, escrow_in(made).ends_us) == (None, None)
+    joined(made, 1, 30 * HOUR_US + 11)
+    assert escrow_in(made).first_us == NOON_US + 30 * HOUR_US + 11
+    assert escrow_in(made).ends_us == NOON_US + 34 * HOUR_US + 11
+    over = EscrowMemberTold(
+        escrow_id=JOB,
+        lease_id=lease_id(1),
+        phase="over",
+        gpu_ppm=PPM,
+        price_per_gpu_hour=credit(PRICE),
+        opened_at_us=None,
+        until_us=None,
+        ends_us=NOON_US,
+        at_us=NOON_US,
+    )
+    after = evolve(escrow_in(made), over)
+    assert (after.members, after.first_us, after.ends_us) == ({}, None, None)
+
+
+def test_only_an_open_account_pays_in_and_only_a_job_that_is_there_gives_back() -> None:
+    made = market()
+    made.do(fund(PRICE))
+    with pytest.raises(Refused) as refused:
+        made.do(fund(PRICE, who="acct_none"))
+    assert refused.value.reason is PartiesReason.ACCOUNT_UNKNOWN
+    with pytest.raises(Refused) as refused:
+        made.do(ReturnEscrow(job_id="job_none", at_us=NOON_US))
+    assert refused.value.reason is TrustReason.JOB_UNKNOWN
+    made.do(CancelJob(job_id=JOB, by="mem", at_us=NOON_US))
+    made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US))
+    assert made.balance(f"party:{RENTER}:cash") == 100_000_000, "nobody has to ask for it then"
+
+
+def test_what_begins_with_the_calendars_end_ends_with_it() -> None:
+    assert shared_end_us(TIME_MAX_US, (), 0, 0) == TIME_MAX_US
+
+
+def test_128_leases_draw_on_one_escrow_at_most() -> None:
+    for members, is_taken in ((127, True), (128, False)):
+        made = running(2 * PRICE)
+        full = replace(
+            escrow_in(made), members={f"m{number}": Member(PPM, 0) for number in range(members)}
+        )
+        made._states[Stream("escrow", JOB)] = full
+        if is_taken:
+            joined(made, 0, runs=False)
+            continue
+        with pytest.raises(Refused) as refused:
+            joined(made, 0, runs=False)
+        assert refused.value.reason is PartiesReason.COUNT_OUT_OF_RANGE
+        assert refused.value.facts == {"leases": 128, "at_most": 128}
+
+
+def test_no_more_goes_into_an_escrow_than_the_account_has() -> None:
+    made = market(5)
+    with pytest.raises(Refused) as refused:
+        made.do(fund(6))
+    assert refused.value.reason is FundsReason.CREDIT_TOO_LOW
+    assert refused.value.facts == {"needed": 6, "available": 5}
+    assert made.do(fund(5))
+
+
 def test_all_that_are_reserved_must_run_an_hour_together() -> None:
     made = running(2 * PRICE, 0)
     joined(made, 1, 0, runs=False)
@@ -464,6 +717,34 @@ def test_a_shortfall_is_shared_by_what_each_has_used_and_the_units_left_over_go_
     consistent(made)
 
 
+def test_each_lease_draws_its_own_share_of_a_shortfall_and_no_unit_of_anothers() -> None:
+    """Of 4 credits that are left, one lease has used 90 minutes and the other 50: 9 and 5 of 14."""
+    made = by_card(20_000_000, 0, 40 * MINUTE_US)
+    at_us = 90 * MINUTE_US
+    reverse(made, 16_000_000, at_us, 0, 1)
+    shares = [4_000_000 * 9 // 14, 4_000_000 * 5 // 14]
+    assert [one.allotted for one in escrow_in(made).members.values()] == shares
+    hour = AccrueUsage(
+        lease_id=lease_id(0),
+        lane=1,
+        usage_position=1,
+        rows=_rows(0, 0, HOUR_US, 1),
+        at_us=NOON_US + at_us,
+    )
+    made.do(hour)
+    member = escrow_in(made).members[lease_id(0)]
+    assert (member.charged, member.allotted) == (PRICE, max(0, shares[0] - PRICE))
+    for number in (0, 1):
+        settle(made, number, at_us)
+    drawn = dict.fromkeys((lease_id(0), lease_id(1)), 0)
+    for fact in made.facts:
+        if isinstance(fact, EscrowDrawn):
+            drawn[fact.lease_id] += sum(part.amount.units for part in fact.parts)
+    assert list(drawn.values()) == shares
+    assert made.balance(f"party:{RENTER}:card") == 1, "the unit left over"
+    consistent(made)
+
+
 def test_a_part_taken_back_ends_all_of_them_earlier_at_one_second() -> None:
     made = by_card(40_000_000, 0, 0)
     before = ends(made)
@@ -500,6 +781,19 @@ def test_a_lease_that_waits_while_the_escrow_falls_short_never_runs_on_nothing(
     else:
         assert lease_in(made, 1).status == "settled"
     consistent(made)
+
+
+def test_no_lease_opens_in_the_moment_in_which_the_funds_of_the_others_ended() -> None:
+    """The one that runs is not closed yet; with what is left it ran until now."""
+    made = by_card(20_000_000, 0)
+    joined(made, 1, 2 * HOUR_US - MINUTE_US, runs=False)
+    reverse(made, 16_000_000, 2 * HOUR_US)
+    made.do(TakeFundsBack(payment_id="pay_1", lease_id=lease_id(0), at_us=NOON_US + 2 * HOUR_US))
+    assert lease_in(made, 0).is_running
+    with pytest.raises(Refused) as refused:
+        made.do(replace(ready, lease_id=lease_id(1), at_us=NOON_US + 2 * HOUR_US))
+    assert refused.value.reason is FleetReason.LEASE_STATE
+    assert refused.value.facts == {"escrow": JOB, "ended_at_us": NOON_US + 2 * HOUR_US}
 
 
 def friend_by_card(made: Booked, paid: int) -> None:
@@ -556,6 +850,117 @@ def test_the_timer_of_a_lease_that_was_not_looked_at_says_that_a_payment_was_rev
     assert codes == [102, 102]
 
 
+def test_what_a_renter_ends_of_a_short_escrow_is_ended_by_the_renter() -> None:
+    made = by_card(20_000_000, 0, 0)
+    reverse(made, 20_000_000, HOUR_US, 0)
+    close(made, 1, HOUR_US, "renter", 1)
+    closed = lease_in(made, 1).closed
+    assert closed is not None
+    assert (closed.code, closed.party) == (1, "renter")
+
+
+def test_what_another_one_put_into_a_shared_escrow_stays() -> None:
+    """The friend's card money is the latest of it, and no money of the payment."""
+    made = by_card(10_000_000, 0)
+    friend_by_card(made, 3_000_000)
+    made.do(fund(3_000_000, 0, FRIEND))
+    reverse(made, 10_000_000, MINUTE_US, 0)
+    held = [(part.account_id, part.amount.units) for part in escrow_in(made).held]
+    assert held == [(FRIEND, 3_000_000)]
+    assert (owed(made), made.balance(f"party:{FRIEND}:owed")) == (0, 0)
+    assert lease_in(made, 0).is_running
+    consistent(made)
+
+
+def test_what_the_same_account_put_into_a_shared_escrow_with_other_money_stays() -> None:
+    made = by_card(10_000_000, 0)
+    made.books[f"party:{RENTER}:cash"] += 5_000_000
+    made.books["world:bank"] += 5_000_000
+    made.do(fund(5_000_000))
+    reverse(made, 4_000_000, MINUTE_US, 0)
+    held = [(part.source, part.amount.units) for part in escrow_in(made).held]
+    assert held == [("card", 6_000_000), ("cash", 5_000_000)]
+
+
+def test_what_is_taken_back_after_the_end_is_shared_by_what_was_used_until_it() -> None:
+    """Ended after 105 minutes, which no timer said; the reversal is told two hours later."""
+    made = by_card(3 * PRICE, 0, HOUR_US // 2)
+    (seconds,) = ends(made)
+    reverse(made, PRICE, 4 * HOUR_US, 0, 1)
+    due = [
+        charge_for(us, PRICE) for us in (seconds * SECOND_US, seconds * SECOND_US - HOUR_US // 2)
+    ]
+    left = sum(part.amount.units for part in escrow_in(made).held)
+    assert left < sum(due)
+    assert [one.allotted for one in escrow_in(made).members.values()] == [
+        left * each // sum(due) for each in due
+    ]
+    for number in (0, 1):
+        closed = lease_in(made, number).closed
+        assert closed is not None
+        assert closed.closed_at_us == NOON_US + seconds * SECOND_US
+    consistent(made)
+
+
+def test_an_escrow_on_which_nothing_runs_has_no_end_however_short_it_is() -> None:
+    made = by_card(20_000_000, 0)
+    close(made, 0, HOUR_US)
+    reverse(made, 19_000_000, 2 * HOUR_US, 0)
+    (taken,) = [fact for fact in made.facts if isinstance(fact, EscrowFundsTaken)]
+    assert (taken.ends_us, escrow_in(made).is_short) == (None, True)
+    settle(made, 0, HOUR_US)
+    assert owed(made) == PRICE - 1_000_000
+    consistent(made)
+
+
+def test_a_lease_that_waits_on_a_short_escrow_needs_its_hour_to_the_cent() -> None:
+    for left, status in ((PRICE, "reserved"), (PRICE - CENT_UNITS, "settled")):
+        made = by_card(20_000_000)
+        joined(made, 0, 0, runs=False)
+        reverse(made, 20_000_000 - left, MINUTE_US, 0)
+        assert lease_in(made, 0).status == status
+        assert owed(made) == 0
+
+
+def test_a_lease_reserved_after_the_reversal_is_no_reason_to_take_anything() -> None:
+    """When it was reserved, what was owed then had been paid."""
+    made = by_card(20_000_000)
+    early = ReversePayment(
+        payment_id="pay_1",
+        reference="dp",
+        amount=credit(5_000_000),
+        reason="fraudulent",
+        at_us=NOON_US,
+    )
+    made.do(early)
+    made.books[f"party:{RENTER}:owed"] = 0
+    joined(made, 0, MINUTE_US)
+    made.books[f"party:{RENTER}:owed"] = 5_000_000
+    asked = TakeFundsBack(payment_id="pay_1", lease_id=lease_id(0), at_us=NOON_US + MINUTE_US)
+    assert made.do(asked) == []
+
+
+def test_a_lease_that_waits_is_not_closed_for_a_payment_that_nothing_was_taken_for() -> None:
+    """Late, what is left pays no hour of it any more; that is the timers' to see."""
+    made = by_card(2 * PRICE, 0)
+    joined(made, 1, 0, runs=False)
+    at_us = NOON_US + 3 * HOUR_US // 2
+    assert made.do(TakeFundsBack(payment_id="pay_1", lease_id=lease_id(1), at_us=at_us)) == []
+
+
+def test_what_is_taken_is_told_of_the_payment_the_account_and_the_lease() -> None:
+    made = by_card(20_000_000, 0)
+    reverse(made, 5_000_000, MINUTE_US, 0)
+    (told,) = [fact for fact in made.facts if isinstance(fact, PaymentFundsTaken)]
+    assert told == PaymentFundsTaken(
+        payment_id="pay_1",
+        account_id=RENTER,
+        lease_id=lease_id(0),
+        amount=credit(5_000_000),
+        at_us=NOON_US + MINUTE_US,
+    )
+
+
 def test_an_escrow_that_still_pays_what_was_used_to_the_unit_is_not_short() -> None:
     made = by_card(20_000_000, 0)
     reverse(made, 20_000_000 - PRICE, HOUR_US, 0)
@@ -594,6 +999,59 @@ def test_what_lies_idle_in_the_escrow_of_a_job_pays_what_is_owed_too() -> None:
     assert made.of(f"escrow:{JOB}:") == {f"escrow:{JOB}:1:card": 5_000_000}
     assert made.do(idle) == [], "taken once"
     consistent(made)
+
+
+def test_an_escrow_in_which_nothing_is_of_the_payment_repays_nothing() -> None:
+    """Also where the account could pay by something else: that is not asked for here."""
+    made = by_card(20_000_000)
+    made.books[f"party:{RENTER}:owed"], made.books[f"party:{RENTER}:cash"] = 5, 9
+    for payment_id in ("pay_1", "pay_x"):
+        idle = TakeIdleEscrow(payment_id=payment_id, job_id=JOB, at_us=NOON_US)
+        assert made.do(idle) == []
+    other = by_card(20_000_000, 0)
+    other.books[f"party:{RENTER}:owed"] = 5
+    for at_us in (NOON_US, NOON_US + 99 * HOUR_US):
+        asked = TakeFundsBack(payment_id="pay_x", lease_id=lease_id(0), at_us=at_us)
+        assert other.do(asked) == []
+    assert lease_in(other, 0).is_running
+
+
+def test_no_more_lies_idle_for_a_payment_than_was_spent_of_it() -> None:
+    """Half of it was taken for the payment already; what else is owed is not its."""
+    made = by_card(20_000_000)
+    reverse(made, 5_000_000, MINUTE_US)
+    made.books[f"party:{RENTER}:owed"] += 4_000_000
+    idle = TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US)
+    made.do(idle)
+    assert owed(made) == 4_000_000
+    assert sum(part.amount.units for part in escrow_in(made).held) == 15_000_000
+
+
+def test_what_was_taken_from_leases_is_not_taken_again_of_what_lies_idle() -> None:
+    made = by_card(20_000_000, 0)
+    reverse(made, 5_000_000, MINUTE_US, 0)
+    close(made, 0, HOUR_US)
+    settle(made, 0, HOUR_US)
+    made.books[f"party:{RENTER}:owed"] = 4_000_000
+    idle = TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + 2 * HOUR_US)
+    assert made.do(idle) == []
+
+
+def test_a_single_unit_that_is_owed_is_taken_of_what_lies_idle() -> None:
+    made = by_card(20_000_000)
+    reverse(made, 5_000_000, MINUTE_US)
+    made.books[f"party:{RENTER}:owed"] = 1
+    back, _ = made.do(TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US))
+    assert [part.amount.units for part in back.parts] == [1]
+
+
+def test_of_an_escrow_that_is_short_the_same_account_loses_what_is_reversed_later_too() -> None:
+    made = by_card(20_000_000, 0)
+    reverse(made, 16_000_000, 2 * HOUR_US, 0)
+    assert escrow_in(made).is_short
+    reverse(made, 2_000_000, 2 * HOUR_US + 1, 0)
+    assert sum(part.amount.units for part in escrow_in(made).held) == 2_000_000
+    assert [one.allotted for one in escrow_in(made).members.values()] == [2_000_000]
 
 
 def test_what_leases_draw_on_is_not_idle() -> None:

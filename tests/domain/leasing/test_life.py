@@ -251,6 +251,15 @@ def test_a_closed_pause_waits_for_no_reports_of_its_time() -> None:
     assert lease_in(made).charge_units == PRICE // 2
 
 
+def test_a_lease_that_is_closed_while_it_is_paused_waits_for_the_reports_before_the_pause() -> None:
+    made = running()
+    made.do(pause(HOUR_US // 2), close(3 * HOUR_US // 4))
+    early = settle(HOUR_US, (usage(0, HOUR_US // 2 - 1),))
+    assert refused(made, early).reason is MeteringReason.USAGE_INCOMPLETE
+    made.do(settle(HOUR_US, (usage(0, HOUR_US // 2),)))
+    assert lease_in(made).status == "settled"
+
+
 def test_a_pause_that_is_over_ends_no_waiting_for_the_reports_after_it() -> None:
     made = running()
     made.do(pause(10 * MINUTE_US), resume(20 * MINUTE_US), close(HOUR_US))
@@ -280,6 +289,26 @@ def test_what_is_told_of_a_paused_lease_so_far_ends_with_the_pause() -> None:
     )
     so_far = accrued_so_far(lease_in(made), told)
     assert (so_far.gpu_us, so_far.charge.units) == (10 * MINUTE_US, PRICE // 6)
+
+
+def test_what_is_told_so_far_goes_to_now_no_less_than_was_accrued_and_not_beyond_the_end() -> None:
+    made = running(funds=2 * PRICE)
+    asked = AccrueUsage(
+        lease_id=LEASE, lane=1, usage_position=1, rows=(usage(0, HOUR_US),), at_us=NOON_US + HOUR_US
+    )
+    made.do(asked)
+    for us, until_us in (
+        (HOUR_US // 2, HOUR_US),
+        (HOUR_US, HOUR_US),
+        (HOUR_US + 7, HOUR_US + 7),
+        (9 * HOUR_US, 2 * HOUR_US),
+    ):
+        rows = (usage(HOUR_US, 3 * HOUR_US // 2, position=2),)
+        told = replace(asked, usage_position=2, rows=rows, at_us=NOON_US + us)
+        so_far = accrued_so_far(lease_in(made), told)
+        assert so_far.until_us == NOON_US + until_us
+        assert so_far.charge_new.units == PRICE // 2
+        assert {part.source for part in so_far.drawn} == {"cash"}
 
 
 def test_only_an_interruptible_lease_is_paused_and_twice_is_once() -> None:

@@ -31,6 +31,7 @@ from domain.market.reasons import MarketReason
 from domain.money import PPM, Amount, MoneyReason, credit, token
 from domain.parties.account import AccountClosed, AccountOpened
 from domain.parties.reasons import PartiesReason
+from domain.prices.charge_split import Parts
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import (
     CLOUDBENDER,
@@ -411,6 +412,22 @@ def test_without_a_client_its_share_falls_to_those_after_it() -> None:
     assert (accrued.parts.client, accrued.client_account_id) == (None, None)
     assert accrued.parts.provider == 1_265_000
     assert accrued.parts.platform == 1_265_000
+
+
+def test_of_a_lease_of_ones_own_hardware_nobody_but_the_platform_has_a_part() -> None:
+    """All of it is the fee, whatever the tariff shares with a client that brought the job."""
+    where = (
+        scene({f"party:{OWNER}:cash": 10_000_000})
+        .given(account(CLIENT, "client"), tariff(split=SHARED))
+        .after(job(client_id=CLIENT, account_id=OWNER))
+        .after(replace(request(), account_id=OWNER))
+        .after(reserve())
+        .after(ready)
+        .after(close(HOUR_US))
+        .after(settle(HOUR_US, (usage(0, HOUR_US),)))
+    )
+    (accrued,) = facts(where, UsageAccrued)
+    assert accrued.parts == Parts(fee=250_000, provider=0, platform=0, burn=0)
 
 
 def owned(*shares: OwnerShare) -> Scene:

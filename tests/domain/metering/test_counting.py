@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.metering.counting import (
+    CLOCK_DRIFT_PPM,
     CLOCK_TOLERANCE_US,
     REFUSED_US_MAX,
     RULES,
+    Pause,
     Reach,
     UsageRow,
     Watermark,
@@ -306,3 +308,22 @@ def test_an_hour_takes_the_rows_that_end_in_it_and_the_next_one_begins_before_th
     assert due(rows, Reach(0, 0), hour_us - 1).rows == (rows[0],)
     assert due(rows, Reach(0, 0), None).rows == tuple(rows)
     assert due(rows, Reach(0, 0), None).resume_position is None
+
+
+def test_a_pause_is_no_time_in_which_a_device_could_earn() -> None:
+    """20 minutes with a pause of 10: of 22 that a fast clock claims 10 are credited."""
+    window = replace(WINDOW, pauses=(Pause(NOON_US + 5 * MINUTE_US, NOON_US + 15 * MINUTE_US),))
+    fast = row(0, 20, available_us=22 * MINUTE_US)
+    assert earned_us([fast], window) == 10 * MINUTE_US
+    assert refused([fast], window) == {
+        "outside_window": 10 * MINUTE_US,
+        "faster_than_time": 2 * MINUTE_US,
+    }
+    assert earned_us([row(0, 5), row(15, 5)], window) == 10 * MINUTE_US
+    assert earned_us([row(5, 10)], window) == 0
+
+
+def test_what_a_clock_may_be_off_in_numbers() -> None:
+    """Two seconds and 0.05 %; what is refused is told up to 2^53 - 1."""
+    assert (CLOCK_TOLERANCE_US, CLOCK_DRIFT_PPM) == (2_000_000, 500)
+    assert REFUSED_US_MAX == 9_007_199_254_740_991

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM
 from domain.parties.reasons import PartiesReason
-from domain.prices.charge_split import NOTHING, Parts, earned_after, member, peel, postings
+from domain.prices.charge_split import NOTHING, Earned, Parts, earned_after, member, peel, postings
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import PRESETS, Split, SplitShare
 from domain.refusal import Reason, Refused
@@ -226,3 +228,65 @@ def test_after_the_last_share_nothing_is_left_to_share() -> None:
     """The shares come to the whole, and one more of nothing gets nothing."""
     whole = Split((SplitShare("provider", PPM), SplitShare("platform", 0)), "burn")
     assert peel(110, 110, 10, 0, 0, whole) == Parts(fee=10, provider=100, platform=0, burn=0)
+
+
+def test_what_is_new_of_a_clients_part_is_the_difference_and_all_of_it_where_there_was_none() -> (
+    None
+):
+    some = Parts(fee=9, provider=8, platform=7, burn=6, client=5)
+    before = Parts(fee=1, provider=2, platform=3, burn=4, client=2)
+    assert some - before == Parts(fee=8, provider=6, platform=4, burn=2, client=3)
+    assert some - NOTHING == some
+    none = replace(before, client=None)
+    assert (some - none).client == 5
+    assert (replace(some, client=None) - before).client is None
+    assert (before.total, none.total, NOTHING.total) == (12, 10, 0)
+
+
+def test_federated_work_costs_1_85_or_2_65_credits_an_hour_and_other_work_nothing() -> None:
+    """Design economics 3, C-21."""
+    for federated, per_hour in (("none", 0), ("inference", 1_850_000), ("training", 2_650_000)):
+        lease = member(**terms(federated=federated))  # type: ignore[arg-type]
+        assert earned_after(lease, GPU_HOUR_US).federated_fee == per_hour
+
+
+def test_a_member_is_within_its_bounds_and_keeps_its_terms() -> None:
+    for changed in (
+        {"gpus": 1},
+        {"workers": 1},
+        {"provider_share_ppm": 0},
+        {"provider_share_ppm": PPM},
+        {"price_per_gpu_hour": 250_000},
+    ):
+        assert member(**terms(**changed))  # type: ignore[arg-type]
+    for changed in ({"provider_share_ppm": -1}, {"gpus": 0}, {"workers": 0}):
+        with pytest.raises(Refused):
+            member(**terms(**changed))  # type: ignore[arg-type]
+
+
+def test_what_is_due_of_each_hour_is_that_hours_own() -> None:
+    """Two and a half hours of two GPUs for training, a share of one half."""
+    lease = member(**terms(gpus=2, federated="training"))  # type: ignore[arg-type]
+    hour = Earned(
+        customer_total=5_560_000,
+        usage_fee=500_000,
+        federated_fee=2_650_000,
+        provider=2_530_000,
+        platform=5_680_000,
+    )
+    half = Earned(
+        customer_total=2_780_000,
+        usage_fee=250_000,
+        federated_fee=1_325_000,
+        provider=1_265_000,
+        platform=2_840_000,
+    )
+    made = postings(lease, 5 * GPU_HOUR_US // 2)
+    assert [posting.new for posting in made] == [hour, hour, half]
+    assert [posting.elapsed_us for posting in made] == [
+        GPU_HOUR_US,
+        2 * GPU_HOUR_US,
+        5 * GPU_HOUR_US // 2,
+    ]
+    assert postings(lease, 0) == []
+    assert [one.elapsed_us for one in postings(lease, 1)] == [1]

@@ -139,10 +139,11 @@ def test_a_policy_without_terms_has_no_cap_and_one_without_weights_pays_nothing(
 
 
 def test_tariffs_in_force_and_to_come_are_those_a_policy_is_judged_with() -> None:
-    first = tariff(350_000, 540_000)
+    first = replace(tariff(350_000, 540_000), effective_from_us=50)
     scene = FRESH.after(first)
     for version, start_us in ((2, 100), (3, 200)):
         scene = scene.after(replace(first, version=version, effective_from_us=start_us))
+    assert [one.version for one in tariffs_from(scene, 49)] == [1, 2, 3], "none has begun"
     assert [one.version for one in tariffs_from(scene, 99)] == [1, 2, 3]
     assert [one.version for one in tariffs_from(scene, 100)] == [2, 3]
     assert [one.version for one in tariffs_from(scene, 10**9)] == [3]

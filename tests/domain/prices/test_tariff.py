@@ -20,6 +20,7 @@ from domain.prices.tariff import (
     PRESETS,
     PRICED,
     FederatedFees,
+    FreeStart,
     MeterRate,
     PublishTariff,
     SlaClass,
@@ -300,3 +301,120 @@ def test_a_promise_may_give_everything_back_and_be_broken_below_everything() -> 
                 assert told.changes()
             else:
                 told.then_refused(PartiesReason.SHARE_OUT_OF_RANGE, sla_class="gold")
+
+
+def test_a_tariff_is_within_its_bounds_and_not_one_beyond() -> None:
+    """The bounds of rows as the documents tell them."""
+    rows = [UsageFee(f"c{number}", credit(1)) for number in range(33)]
+    classes = [SlaClass(f"c{number}", (SlaTier(1, 1),)) for number in range(33)]
+    tiers = [SlaTier(900_000 - number, number + 1) for number in range(33)]
+    taken: list[dict[str, Any]] = [
+        {"usage_fees": tuple(rows[:32])},
+        {"usage_fees": ()},
+        {"sla": tuple(classes[:32])},
+        {"sla": (SlaClass("gold", tuple(tiers[:32])),)},
+        {"meters": (MeterRate("cpu", credit(1), 1),)},
+        {"meters": (MeterRate("cpu", credit(1), 10**18),)},
+        {"notice_us": 0},
+        {"notice_us": 366 * DAY_US},
+        *({"free_start": FreeStart(us, 0)} for us in (0, 600_000_000)),
+        *({"free_start": FreeStart(0, failed)} for failed in (0, 100)),
+    ]
+    for changed in taken:
+        told = replace(FIRST, **changed)
+        FRESH.when(told).then((NETWORK, published(told)))
+    beyond: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"usage_fees": tuple(rows)}, {"rows": "usage_fees", "at_most": 32}),
+        ({"sla": tuple(classes)}, {"rows": "sla", "at_most": 32}),
+        ({"sla": (SlaClass("gold", tuple(tiers)),)}, {"sla_class": "gold", "tiers": 33}),
+        ({"meters": (MeterRate("cpu", credit(1), -1),)}, {"per": -1, "most": 10**18}),
+        ({"meters": (MeterRate("cpu", credit(1), 0),)}, {"per": 0, "most": 10**18}),
+        ({"meters": (MeterRate("cpu", credit(1), 10**18 + 1),)}, {"most": 10**18}),
+        ({"notice_us": -1}, {"field": "notice_us", "at_most": 366 * DAY_US}),
+        ({"notice_us": 366 * DAY_US + 1}, {"field": "notice_us", "at_most": 366 * DAY_US}),
+        ({"free_start": FreeStart(-1, 0)}, {"field": "free_start.at_most_us"}),
+        ({"free_start": FreeStart(600_000_001, 0)}, {"field": "free_start.at_most_us"}),
+        ({"free_start": FreeStart(0, -1)}, {"field": "free_start.failed_per_hour"}),
+        ({"free_start": FreeStart(0, 101)}, {"field": "free_start.failed_per_hour"}),
+    ]
+    for changed, facts in beyond:
+        told = replace(FIRST, **changed)
+        FRESH.when(told).then_refused(PartiesReason.COUNT_OUT_OF_RANGE, **facts)
+
+
+def test_a_tariff_of_a_new_market_gives_a_minute_until_two_starts_failed() -> None:
+    assert MARKETPLACE.free_start == FreeStart(at_most_us=60_000_000, failed_per_hour=2)
+    assert {PRESETS[name].free_start for name in PRESETS if name != "marketplace"} == {None}
+
+
+def test_a_split_may_name_every_bucket_and_share_all_of_it_or_nothing() -> None:
+    """Each bucket as the rest of all others; a share of 0 and shares of all are within."""
+    buckets = ("provider", "client", "platform", "burn")
+    for residual in buckets:
+        shares = {bucket: 0 for bucket in buckets if bucket != residual}
+        if residual != "platform":
+            shares["platform"] = 50_000
+        provider_ppm = 950_000 if residual == "provider" else 0
+        told = replace(FIRST, split=_split(residual, **shares), provider_share_ppm=provider_ppm)
+        FRESH.when(told).then((NETWORK, published(told)))
+    whole = replace(
+        FIRST, split=_split("burn", platform=400_000, client=600_000), provider_share_ppm=0
+    )
+    FRESH.when(whole).then((NETWORK, published(whole)))
+    nothing = replace(FIRST, split=Split((), "platform"), provider_share_ppm=0)
+    FRESH.when(nothing).then((NETWORK, published(nothing)))
+
+
+@pytest.mark.parametrize(
+    ("split", "sum_ppm"),
+    [
+        (_split("burn", platform=-1, client=600_000), 599_999),
+        (_split("burn", platform=600_000, client=-1), 599_999),
+        (_split("burn", platform=400_000, client=600_001), PPM + 1),
+    ],
+)
+def test_no_share_of_a_split_is_less_than_nothing_and_no_sum_more_than_all(
+    split: Split, sum_ppm: int
+) -> None:
+    told = replace(FIRST, split=split, provider_share_ppm=0)
+    FRESH.when(told).then_refused(PartiesReason.SHARE_OUT_OF_RANGE, sum_ppm=sum_ppm)
+
+
+def test_under_a_split_the_plain_share_of_the_burn_is_nothing() -> None:
+    split = _split("burn", platform=50_000, provider=600_000)
+    told = replace(FIRST, split=split, provider_share_ppm=600_000)
+    FRESH.when(told).then((NETWORK, published(told)))
+    FRESH.when(replace(told, burn_share_ppm=1)).then_refused(
+        PartiesReason.SHARE_OUT_OF_RANGE, provider_share_ppm=600_000, burn_share_ppm=0
+    )
+
+
+def test_a_version_is_found_by_its_number_and_by_no_other() -> None:
+    scene = SCENE.given((NETWORK, published(SECOND)))
+    assert [tariff_version(scene, version).version for version in (1, 2)] == [1, 2]
+    for version in (-1, 0, 3):
+        with pytest.raises(Refused) as caught:
+            tariff_version(scene, version)
+        assert caught.value.reason is PricesReason.TARIFF_UNKNOWN
+        assert caught.value.facts == {"version": version}
+
+
+@pytest.mark.parametrize(
+    ("row", "rows"),
+    [
+        ("a", lambda fee: {"usage_fees": (UsageFee("a", fee),)}),
+        ("federated.inference", lambda fee: {"federated": FederatedFees(fee, credit(0), "job")}),
+        ("federated.training", lambda fee: {"federated": FederatedFees(credit(0), fee, "job")}),
+        ("device_fee_per_month", lambda fee: {"device_fee_per_month": fee}),
+        ("storage_node_per_hour", lambda fee: {"storage_node_per_hour": fee}),
+        ("cpu", lambda fee: {"meters": (MeterRate("cpu", fee, 1),)}),
+    ],
+)
+def test_every_fee_is_of_credits_from_none_to_a_million(row: str, rows: Any) -> None:
+    for fee in (credit(0), credit(10**12)):
+        told = replace(FIRST, **rows(fee))
+        FRESH.when(told).then((NETWORK, published(told)))
+    for fee in (credit(-1), credit(10**12 + 1), token(1)):
+        FRESH.when(replace(FIRST, **rows(fee))).then_refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, row=row
+        )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.prices.reasons import PricesReason
-from domain.prices.token_burn import PRICE_MIN, TOKEN_UNITS, burn_for, tokens_for
+from domain.prices.token_burn import BPS, PRICE_MIN, TOKEN_UNITS, TokenBurn, burn_for, tokens_for
 from domain.refusal import Reason, Refused
 
 charges = st.integers(1, 10**18)
@@ -52,3 +52,18 @@ def test_the_first_rule_that_is_broken_refuses(
     with pytest.raises(Refused) as caught:
         burn_for(gross, price, fee_bps)
     assert caught.value.reason is reason
+
+
+def test_a_fee_may_be_nothing_or_all_of_the_charge() -> None:
+    """Basis points: 10,000 are the whole. What is all fee burns nothing."""
+    assert burn_for(7, 1_000, 0) == TokenBurn(0, 7, 700_000)
+    assert burn_for(7, 1_000, 10_000) == TokenBurn(7, 0, 0)
+    assert burn_for(10_001, 1_000, 9_999).fee == 9_999, "floored: 9,999.9999"
+
+
+def test_a_price_of_one_thousandth_of_a_cent_is_the_lowest_and_a_charge_of_one_unit() -> None:
+    assert burn_for(1, 1_000, 0).burn == 1
+
+
+def test_a_token_has_eight_decimals_and_a_fee_is_told_in_basis_points() -> None:
+    assert (TOKEN_UNITS, BPS, PRICE_MIN) == (100_000_000, 10_000, 1_000)

@@ -8,6 +8,9 @@ import pytest
 
 from domain.fleet.reasons import FleetReason
 from domain.hardware.constraints import Constraints
+from domain.jobs.job import JobSubmitted
+from domain.lease.lease import LeaseReserved
+from domain.leasing.accrual import _reservation_released
 from domain.parties.plan import AccountPlanSet, SetAccountPlan, has_plan, plan_stream
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
@@ -30,8 +33,10 @@ from domain.sites.reservation import (
     release,
     reservation_stream,
 )
+from domain.stream import Stream
 from tests.domain.scenes.supply import ALICE, NOON_US, REGION, with_region
 from tests.given import Scene
+from tests.scenes.samples import sample
 
 team = SetAccountPlan(account_id=ALICE, plan="team", by="op", at_us=NOON_US)
 with_team = with_region.after(team)
@@ -168,6 +173,24 @@ def test_one_lease_at_a_time_holds_a_port_and_it_is_handed_on() -> None:
     free = holding.given((PORT, released.fact))
     assert hold(free, "reservation_1", "lease_2", "node_2", NOON_US)
     assert free.state(PORT).added.host_name == "viewer", "the name is the same on another machine"
+
+
+def test_a_lease_that_is_over_hands_on_the_port_of_its_job() -> None:
+    held = ReservationHeld(
+        reservation_id="reservation_1", lease_id="lease_1", node_id="node_1", at_us=NOON_US
+    )
+    told = replace(sample(JobSubmitted), job_id="job_1")
+    lease = replace(sample(LeaseReserved), job_id="job_1", lease_id="lease_1")
+    for attached, released in (
+        (None, []),
+        (Attached(mounts=(MOUNT,)), []),
+        (BOTH, [ReservationReleased(reservation_id="reservation_1", lease_id="lease_1", at_us=7)]),
+    ):
+        scene = with_both.given(
+            (PORT, held), (Stream("job", "job_1"), replace(told, attached=attached))
+        )
+        assert [one.fact for one in _reservation_released(lease, 7, scene)] == released
+    assert _reservation_released(replace(lease, job_id="job_2"), 7, with_both) == []
 
 
 def test_a_port_that_is_held_is_not_removed() -> None:

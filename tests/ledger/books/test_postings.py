@@ -1182,6 +1182,30 @@ def test_a_seal_gives_emission_and_old_carry_to_rewards_new_carry_and_availabili
     }
 
 
+def test_what_the_seal_returned_is_neither_minted_nor_drawn() -> None:
+    """100 by the schedule and 50 of what was burned; 12 and 5 of them go to nobody and go back."""
+    whole = sealed(70, 20, 10, before=5, carry=3)
+    fact = replace(
+        whole,
+        release=token(50),
+        returned=token(17),
+        returned_release=token(5),
+        rewards=token(70 + 20 + 10 + 50 - 17 - 18 + 5 - 3),
+        availability_carry_before=token(2),
+        availability_carry=token(20),
+    )
+    assert lines(fact, Asset.TOKEN) == {
+        "emission:unissued": 88,
+        "emission:authority": -88,
+        "recycle:pool": 45,
+        "recycle:authority": -45,
+        "chain:mint_due": 133,
+        "pool:availability:carry": -18,
+        "pool:compute:carry": 2,
+        "epoch:1:unmatured": -117,
+    }
+
+
 def test_a_token_goes_from_the_epoch_to_the_party_and_out_of_the_distributor() -> None:
     """Every step ends where the next begins; at the end only what was paid is outside."""
     reward = (Reward(OWNER, token(9)),)

@@ -22,6 +22,7 @@ from node_reporter.clock import SystemClock
 from node_reporter.executor.client import ExecutorClient
 from node_reporter.executor.executor import Allowed, Executor
 from node_reporter.executor.parcels.bringing import Bringing, give, make_files, opened
+from node_reporter.executor.parcels.returning import LeftOut, told
 from node_reporter.executor.runner import Limits, NotStarted
 from node_reporter.executor.sandbox import JobUser, TrustedRunner, job_user
 from node_reporter.executor.state import ExecutorSettings
@@ -47,6 +48,9 @@ class Files(Server):
     sealed: str | None = None
     lies: dict[str, bytes] = field(default_factory=dict)
     results: list[dict[str, Any]] = field(default_factory=list)
+    left_out: list[dict[str, Any]] = field(default_factory=list)
+    refuses: bool = False
+    is_old: bool = False
     returned: dict[str, bytes] = field(default_factory=dict)
     away_for: int = 0
 
@@ -78,7 +82,13 @@ class Files(Server):
             data = [(key, known[key]) for key in told["sha256"] if key in known][:1]
             return _answer({"data": [_piece(*one) for one in data], "unknown": []})
         if path.endswith("/results"):
-            self.results = told["files"]
+            if self.is_old and "left_out" in told:
+                body = json.dumps({"code": "invalid", "detail": "#/left_out: extra"}).encode()
+                return Response(status=422, headers={}, body=body)
+            self.results, self.left_out = told["files"], told.get("left_out", [])
+            if self.refuses and self.results:
+                body = json.dumps({"code": "workspace_too_large", "detail": "no room"}).encode()
+                return Response(status=413, headers={}, body=body)
             return _answer({"missing": [key for one in self.results for key in one["sha256"]]})
         if path.endswith("/results/pieces"):
             assert len(told["data"]) <= rules.PIECES_MAX
@@ -241,6 +251,73 @@ def test_only_files_of_the_job_come_back_and_no_link_is_followed(world: World) -
     assert "left out, it is not a path of at most 1024 bytes" in note
     assert "leak/passwd: there is no such file" in note
     assert not any(b"root:" in body for body in server.returned.values())
+    lost = {one["path"]: one["is_lost"] for one in server.left_out}
+    assert (lost["out/link"], lost["out/pipe"]) == (False, False), "which never come back"
+    assert (lost["leak/passwd"], lost["none"]) == (True, True), "asked back by their names"
+    assert [one["is_lost"] for one in server.left_out] == sorted(lost.values(), reverse=True)
+
+
+def test_what_is_asked_back_and_holds_no_file_is_told_as_what_it_is(world: World) -> None:
+    """A folder that is there and empty was told as no such file, and failed a program that
+    succeeded; a file that is another's was told as a link, and was not missed.
+    """
+    server: Any = world.server
+    server.holds(results=("empty", "links", "link", "none", "out"))
+    script = "mkdir empty links out; ln -s /etc/passwd links/a; ln -s out link; echo x > out/a"
+    lease = server.asks_with("a", script + "; echo > ready; sleep 1")
+    world.until(lambda: list(world.ground.jobs.glob("**/ready")), "it has made its files")
+    (ready,) = world.ground.jobs.glob("**/ready")
+    theirs = ready.parent / "out" / "theirs"
+    theirs.write_text("of another user")
+    world.until_settled(lease)
+    world.until(lambda: not world.executor.jobs, "it came back")
+    assert [one["path"] for one in server.results] == ["out/a"]
+    told = {one["path"]: (one["is_lost"], one["detail"]) for one in server.left_out}
+    assert len(told) == len(server.left_out), "each once"
+    folder = (False, "no file comes back of this folder")
+    assert (told["empty"], told["links"]) == (folder, folder)
+    no_file = "left out, it is no file but a link, a pipe or a device"
+    assert (told["links/a"], told["link"]) == ((False, no_file), (True, no_file))
+    assert told["none"] == (True, "there is no such file")
+    assert told["out/theirs"] == (True, "left out, it is not the work's own")
+
+
+def test_a_server_of_the_version_before_gets_the_files_alone(world: World) -> None:
+    """It knows no list of what is left out: one link lost all results."""
+    server: Any = world.server
+    server.is_old = True
+    server.holds(results=("out",))
+    lease = server.asks_with("a", "mkdir out; echo x > out/a; ln -s /etc/passwd out/link")
+    world.until_settled(lease)
+    world.until(lambda: not world.executor.jobs, "it came back")
+    assert [one["path"] for one in server.results] == ["out/a"]
+    assert len(server.returned) == 1
+    assert "out/link: left out" in server.out(lease, "note"), "it is told there"
+
+
+def test_what_the_server_refuses_is_told_to_the_renter_in_its_place(world: World) -> None:
+    server: Any = world.server
+    server.refuses = True
+    server.holds(results=("out", "log"))
+    lease = server.asks_with("a", "mkdir out; echo x > out/a; echo y > log")
+    world.until_settled(lease)
+    world.until(lambda: not world.executor.jobs, "it is over")
+    assert (server.results, server.returned) == ([], {})
+    assert [(one["path"], one["detail"]) for one in server.left_out] == [
+        ("out", "does not come back: no room"),
+        ("log", "does not come back: no room"),
+    ]
+    assert "results do not come back: no room" in server.out(lease, "note")
+
+
+def test_of_much_that_is_left_out_the_first_and_the_number_are_told() -> None:
+    links = [LeftOut(f"out/{number}", "left out", is_lost=False) for number in range(30)]
+    found = told([*links, LeftOut("none\x1b", "there is no such file")])
+    assert len(found) == rules.LEFT_OUT_MAX
+    assert found[0] == {"path": "none\\x1b", "detail": "there is no such file", "is_lost": True}
+    assert found[-1] == {"path": "12 more", "detail": "left out", "is_lost": False}
+    empty = LeftOut("empty", "no file comes back of this folder", is_lost=False)
+    assert told([*links, empty], ("empty",))[0]["path"] == "empty", "what was asked goes first"
 
 
 def test_files_of_holes_are_not_read_for_hours(world: World) -> None:
@@ -251,6 +328,8 @@ def test_files_of_holes_are_not_read_for_hours(world: World) -> None:
     world.until(lambda: not world.executor.jobs, "it is over")
     assert "results do not come back: more than 8388608 bytes" in server.out(lease, "note")
     assert server.results == []
+    (left_out,) = server.left_out
+    assert left_out["detail"] == "does not come back: more than 8388608 bytes"
 
 
 def test_the_folder_itself_is_given_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,8 @@ def connection(postgres: Databases, template: str) -> Iterator[psycopg.Connectio
     "asked",
     [
         {},
+        {"state": "settled"},
+        {"is_open": False},
         {"account_id": "acct_cash"},
         {"account_id": "acct_provider"},
         {"node_id": SIZE.node(1)},
