@@ -31,6 +31,7 @@ from ledger.bundle import load
 from ledger.bundle.shape import LoadRefused
 from ledger.bundle.verify import verify_bundle
 from ledger.tree import trees
+from ledger.tree.checkpoint import Checkpoint
 from projections import tables
 from tests.conftest import Databases, fresh
 from tests.e2e.test_tutorial import SECONDS_MAX, blocks, empty_folder, run
@@ -396,10 +397,20 @@ def test_what_a_load_was_not_given_is_told_by_doctor(copied: Copied) -> None:
     assert (only_key["state"], "without --root from" in only_key["said"]) == ("warn", True)
 
 
-def test_a_file_that_is_not_the_one_that_was_sealed_is_not_kept(tmp_path: Path) -> None:
-    source, target = tmp_path / "epochs" / "1.json", tmp_path / "kept" / "1.json"
-    source.parent.mkdir()
-    source.write_bytes(b"another")
-    with pytest.raises(CopyUnfit, match=r"epochs/1\.json: not the file that was sealed"):
-        loading._copy(source, target, "00" * 32)
-    assert not target.parent.exists()
+@pytest.mark.parametrize("folder", ["epochs", "clients", "payouts"])
+def test_files_are_kept_that_the_facts_commit_to_and_no_others(tmp_path: Path, folder: str) -> None:
+    """As if they had been changed after the verification."""
+    told = loading.Loaded(
+        *(Checkpoint("log", 0, bytes(32)), "key", 0, 0, 0, 0, ""),
+        epochs={1: ("00" * 32, "00" * 32)},
+        roots={1: "00"},
+    )
+    (tmp_path / "bundle" / folder).mkdir(parents=True)
+    (tmp_path / "bundle" / folder / "2.json").write_bytes(b"no fact names it")
+    data = tmp_path / "data"
+    data.mkdir()
+    loading._copy_files(tmp_path / "bundle", data, told)
+    (tmp_path / "bundle" / folder / "1.json").write_bytes(b"{}")
+    with pytest.raises(CopyUnfit, match=rf"{folder}/1\.json"):
+        loading._copy_files(tmp_path / "bundle", data, told)
+    assert not list(data.rglob("*.json"))
