@@ -400,7 +400,7 @@ def test_what_a_load_was_not_given_is_told_by_doctor(copied: Copied) -> None:
 @pytest.mark.parametrize("folder", ["epochs", "clients", "payouts"])
 def test_files_are_kept_that_the_facts_commit_to_and_no_others(tmp_path: Path, folder: str) -> None:
     """As if they had been changed after the verification."""
-    told = loading.Loaded(
+    told = load.Loaded(
         *(Checkpoint("log", 0, bytes(32)), "key", 0, 0, 0, 0, ""),
         epochs={1: ("00" * 32, "00" * 32)},
         roots={1: "00"},
