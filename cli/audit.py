@@ -19,7 +19,7 @@ from cli.checking import line_proof
 from cli.checking.executors import ExecutorOption, GoOnOption, chosen, marks_in, report_files
 from cli.checking.log_key import verifier_key_of
 from cli.remote import ApiKey, Remote, Url, reads
-from cli.settings import ConfigFile, DataDir, opened
+from cli.settings import ConfigFile, DataDir, in_force, opened
 from cli.terminal import (
     EXIT_NO,
     AnswerIsNo,
@@ -33,9 +33,11 @@ from cli.terminal import (
     progress,
     tell,
 )
+from cli.this_machine import database
 
 if TYPE_CHECKING:
     from api.process.service import Service
+    from api.settings import Settings
     from ledger.bundle.verify import VerifyReport
     from ledger.tree.checkpoint import VerifierKey
 
@@ -47,7 +49,9 @@ NO_KEY = (
 )
 
 app = group(
-    "audit", "Export the log, verify an export, prove one event.", "tallystick audit verify bundle"
+    "audit",
+    "Export the log, verify or load an export, prove one event.",
+    "tallystick audit verify bundle",
 )
 
 
@@ -140,6 +144,71 @@ def verify(
             _check_line(line, key, as_json=as_json)
     else:
         raise InputUnusable(f"{path} is not there: give the folder of an export or a proof file")
+
+
+@app.command(epilog="Example: tallystick audit load bundle --data-dir copy --root checkpoint.txt")
+def load(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an export.")],
+    root: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A head from another source.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY|FILE|URL", help=KEY_HELP)] = None,
+    executor: ExecutorOption = None,
+    go_on: GoOnOption = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Verify an export, then compute every view from it in an empty data folder of your own.
+
+    What is loaded is a copy: `tallystick serve --read-only` answers from it, and nothing is
+    recorded, signed or paid with it. Run the command again after a stop, or with a later export of
+    the same log: it adds what is missing. Exit 1 at any difference; the first one is named with the
+    position of its fact or report. `--executor` and `--go-on` are for the verification.
+    """
+    from api.audit.loading import load_bundle, require_folder
+    from api.process.embedded_postgres import make_data_dir
+
+    if not directory.is_dir():
+        raise InputUnusable(f"{directory} is not there: give the folder of an export")
+    settings = in_force(config, data_dir=data_dir)
+    if settings.read_only or settings.lanes.elsewhere():
+        raise InputUnusable(
+            "a copy is loaded into one database that can be written: unset TALLYSTICK_READ_ONLY and"
+            " TALLYSTICK_USAGE_LANES"
+        )
+    key = None if key is None else verifier_key_of(key)
+    report = _verified(directory, root, key, executor, go_on)
+    if not report.ok:
+        tell({"loaded": False, **_told(report)}, str(report).split("\n"), as_json=as_json)
+        raise typer.Exit(EXIT_NO)
+    require_folder(settings.data_dir)
+    make_data_dir(settings.data_dir)
+    with database(settings, make=True) as conninfo, progress() as step:
+        loaded, auditor_key = load_bundle(conninfo, settings.data_dir, directory, report, step)
+    told = {
+        "loaded": True,
+        "origin": loaded.checkpoint.origin,
+        "facts": loaded.facts,
+        "facts_before": loaded.facts_before,
+        "reports": loaded.reports,
+        "reports_before": loaded.reports_before,
+        "root": loaded.checkpoint.root.hex(),
+        "log_key": loaded.log_key,
+        "key_given": report.key_given,
+        "checked_against_published_root": report.against is not None,
+        "times_signed": False,
+        "times_sha256": loaded.times_sha256,
+        "data_dir": str(settings.data_dir),
+        "auditor_key": str(auditor_key),
+    }
+    lines = facts(told)
+    tell(told, [*lines, f"Answer from it: {_serving(settings)}"], as_json=as_json)
+
+
+def _serving(settings: Settings) -> str:
+    where = "" if settings.database_url else f" --data-dir {settings.data_dir}"
+    return f"tallystick serve --read-only{where}"
 
 
 def _verified(

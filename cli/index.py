@@ -93,7 +93,7 @@ ABOUT = {
     "admission": "Admissions: how a machine of your own comes in.",
     "alert": "Alerts: messages when something is wrong.",
     "attribute": "Attributes: what third parties sign about nodes and providers.",
-    "audit": "Export the log, verify an export, prove one event.",
+    "audit": "Export the log, verify or load an export, prove one event.",
     "backup": "Copy the database and the files of the data folder, while the market runs.",
     "bid": "Bids: auctions, interruptible leases, whole months.",
     "breaker": "Breakers: limits of minting and paying.",

@@ -290,6 +290,10 @@ def _silent(what: str, done: int, of: int) -> None:
 
 # --- failures --------------------------------------------------------------------------------
 
+UNFIT = (
+    "what was loaded so far is no whole copy, and no server answers from it; ask for the export"
+    " again, or load it into another data folder"
+)
 EXPECTED: dict[str, tuple[int, str]] = {
     "api.settings.SettingsInvalid": (
         2,
@@ -356,6 +360,9 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "ledger.tree.checkpoint.NoteInvalid": (2, ""),
     "ledger.bundle.export.NothingSigned": (1, "let `tallystick jobs` run, then try again"),
     "ledger.bundle.export.ExportRefused": (1, "the log was changed from outside; keep it as it is"),
+    "ledger.bundle.shape.LoadRefused": (1, "nothing was changed"),
+    "ledger.bundle.load.LoadDiffers": (1, UNFIT),
+    "api.audit.loading.CopyUnfit": (1, UNFIT),
     "ledger.bundle.iceberg.ExportUnfit": (1, "nothing was registered"),
     "ledger.bundle.iceberg.CatalogueFailed": (
         1,

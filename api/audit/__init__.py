@@ -2,4 +2,4 @@
 result of executing an export again come out.
 """
 
-__all__ = ("registry", "replay")
+__all__ = ("loading", "registry", "replay")

@@ -141,7 +141,7 @@ class _Replay:
 
     def run(self) -> Iterator[Problem]:
         """Every fact in order. After a fact that cannot be read nothing can be said."""
-        for position, _, _, name, body, _, head in self._rows():
+        for position, _, _, name, body, _, head, *_ in self._rows():
             try:
                 fact = decode(name, body)
             except NotStorable as error:
@@ -159,7 +159,8 @@ class _Replay:
         names = (str(entry["path"]) for entry in manifest_file["files"])  # these were verified
         found = [file for file in map(log_file, names) if file and file.lane is None]
         for file in sorted(found, key=lambda file: file.first):
-            yield from parquet.read_log(self.directory / file.path, parquet.MARKET)
+            columns = parquet.OF_MARKET[manifest_file["format"]]
+            yield from parquet.read_log(self.directory / file.path, columns)
 
     # --- payout roots -----------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from api.door import keys
 from api.door.errors import Problem, problem
-from domain.parties.account import SCOPES
+from domain.parties.account import SCOPES, SCOPES_OF
 from projections.parties import access
 from projections.parties.access import ACCESS
 
@@ -137,6 +137,8 @@ class Principal:
 
 
 ANYBODY = Principal(PUBLIC)
+OF_A_COPY = Principal(KEY, account_kind="auditor", scopes=SCOPES_OF["auditor"])
+"""Who loaded a copy of a log: an auditor that the log does not know. A copy records nothing."""
 IN_PROCESS = "tallystick.principal"
 """Where the scope of a call holds its principal if a page of the console calls for a session. Only
 code of this process writes a scope: no header, path or body of a request gets there.
@@ -233,6 +235,8 @@ class Authenticator:
             if token.startswith("ts_exec_"):
                 node_id = self._there(access.read_executor(connection, digest), digest)
                 return Principal(EXECUTOR, node_id), None
+            if digest == self._service.auditor_sha256:
+                return OF_A_COPY, None
             row = self._there(access.read_api_key(connection, digest), digest)
             principal = _of_key(row, token, self._service.clock.now_us())
             ends = row.expires_at_us, row.revoked_at_us

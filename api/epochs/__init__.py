@@ -2,4 +2,4 @@
 epochs, their files and explanations come out.
 """
 
-__all__ = ("closing", "epochs", "payout_files", "registry")
+__all__ = ("closing", "epochs", "files", "payout_files", "registry")

@@ -28,7 +28,7 @@ from nacl.signing import SigningKey
 from api.process import secret_files
 from api.process.leading import keeping_out
 from domain.nesting import read_json
-from ledger.beside import key_set, sealed_secrets
+from ledger.beside import key_set, loaded_log, sealed_secrets
 from ledger.beside.key_set import KeySet
 from ledger.log import codec, market
 from ledger.tree import trees
@@ -53,6 +53,8 @@ SEALING, SERVER = "sealing.key", "server.key"
 FILES = (BLINDING, SIGNER, HEADS, SEALING, SERVER)
 OLD_SIGNER, NEXT_SIGNER = "signer-old.key", "signer-next.key"
 """The key before, which signs beside the new one for a time; and the one a rotation is making."""
+MAKING = "key_files"
+"""The lock of the process that makes keys, and of a load that makes an empty database a copy."""
 CARRIED = (*FILES, OLD_SIGNER, NEXT_SIGNER)
 """What an export holds: in a rotation that was interrupted the next key is already the log's."""
 
@@ -81,7 +83,12 @@ def open_log(
     that of two machines with an empty log the second one finds whose keys it needs.
     Raises KeysDiffer, SecretUnreadable.
     """
-    with keeping_out(connection, "key_files"):
+    with keeping_out(connection, MAKING):
+        copy = loaded_log.read(connection)
+        if copy is not None:
+            raise KeysDiffer(
+                f"this database is a copy of the log {copy.origin} now: it has no keys"
+            )
         make_new(folder, require(connection, folder, origin, lost))
         held = (folder / BLINDING, folder / SIGNER)
         if key_set.read(connection) is None and all(each.exists() for each in held):

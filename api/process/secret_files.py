@@ -5,6 +5,8 @@
     sealing.key    seals what the server must keep: secrets of webhooks, logins of datastores
     server.key     one half of what is shown once, the other is a salt that is erased; cursors, the
                    moments and the primes of challenges
+    auditor.key    opens a copy of a log for the auditor who loaded it; made by the load alone. No
+                   fact issues it, so only a server on such a copy takes it
 
 Each is made when a server opens its log and nothing in the log depends on it yet
 (`key_files.make_new`), whole or not at all, so that two processes starting together agree; never
@@ -24,6 +26,7 @@ from pathlib import Path
 from contracts.durable_file import entry_to_disk
 
 SECRET_BYTES = 32
+AUDITOR = "auditor.key"
 
 
 class SecretUnreadable(Exception):
@@ -57,8 +60,7 @@ def read(path: Path) -> bytes:
     """The 32 bytes of a key file that is there. Raises SecretUnreadable."""
     if not path.exists():
         raise SecretUnreadable(f"{path} is not there: was its folder lost, or is it not mounted?")
-    if path.stat().st_mode & 0o077:
-        raise SecretUnreadable(f"{path} can be read by others: chmod 600 {path}")
+    _require_own(path)
     try:
         found = bytes.fromhex(path.read_text(encoding="ascii"))
     except ValueError:
@@ -66,6 +68,30 @@ def read(path: Path) -> bytes:
     if len(found) != SECRET_BYTES:
         raise SecretUnreadable(f"{path} does not hold {SECRET_BYTES} bytes in hex")
     return found
+
+
+def _require_own(path: Path) -> None:
+    if path.stat().st_mode & 0o077:
+        raise SecretUnreadable(f"{path} can be read by others: chmod 600 {path}")
+
+
+def auditor_sha256(data_dir: Path) -> str | None:
+    """By what the key of a copy is known, in hex; None where there is no such file.
+    Raises SecretUnreadable.
+    """
+    path = folder_of(data_dir) / AUDITOR
+    if not path.exists():
+        return None
+    _require_own(path)
+    return hashlib.sha256(path.read_bytes().strip()).hexdigest()
+
+
+def keep_auditor_key(data_dir: Path, key: str) -> Path:
+    """The file with this key of a copy, or with the one that is there already."""
+    path = made_folder(data_dir) / AUDITOR
+    if not path.exists():
+        make(path, key + "\n")
+    return path
 
 
 def make(path: Path, content: str) -> bool:

@@ -35,6 +35,8 @@ from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
+from ledger.beside import loaded_log
+from ledger.beside.loaded_log import LoadedLog
 from ledger.log import lane_store, market
 from ledger.log.durable import DurableConnection, given_up_in_time
 from ledger.log.handle import Ledger
@@ -72,7 +74,8 @@ class Service:
     `traces`, `geography` (where addresses are), `processors` (who moves real money), `chain_id`
     (what wallets sign for: the deployment's, else the embedded chain's), `embedded` (the PostgreSQL
     of the data folder; None: the settings name another), `capacity_to_us` (up to when this process
-    saw the time of every device booked).
+    saw the time of every device booked), `loaded` (of which log this is a copy, if it is one),
+    `auditor_sha256` (of the key that opens a copy for reading, if there is one).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -113,6 +116,8 @@ class Service:
         self.fleet = FleetMemory()
         self.embedded: EmbeddedPostgres | None = None
         self.capacity_to_us = 0
+        self.loaded: LoadedLog | None = None
+        self.auditor_sha256: str | None = None
         self.forgetters: list[Callable[[], None]] = []
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()
@@ -146,6 +151,7 @@ class Service:
                 service = cls(settings, conninfo, clock or WallClock())
                 service.embedded = embedded
                 stack.callback(service._close)
+                service._find_copy(connection)
                 founding.require_environment(service.ledger, settings)
                 lane_store.require_placed(connection)
                 if not settings.read_only:
@@ -178,6 +184,11 @@ class Service:
             return secrets.token_bytes(secret_files.SECRET_BYTES)
         return secret_files.read(path)
 
+    def _find_copy(self, connection: Connection) -> None:
+        self.loaded = loaded_log.read(connection)
+        if self.loaded is not None:
+            self.auditor_sha256 = secret_files.auditor_sha256(self.settings.data_dir)
+
     @property
     def signer(self) -> Signer:
         """Who signs the log's heads. One process at a time: raises BlockingIOError when another
@@ -203,6 +214,8 @@ class Service:
         where nothing is recorded and the file is missing, else SecretUnreadable.
         """
         path = secret_files.folder_of(self.settings.data_dir) / key_files.SIGNER
+        if self.loaded is not None:
+            return self.loaded.log_key
         if self.settings.read_only and not path.exists():
             raise secret_files.KeyNotHere
         return str(verifier_of(secret_files.read(path), self.settings.log_origin))
@@ -245,7 +258,7 @@ class Service:
         if least > head:
             raise ProjectionBehind(f"the log is at {head} of {least}")
         if position is None:
-            position = least if self.settings.read_only else head
+            position = least if self.settings.read_only and asked else head
         wanted = position
         ends = time.monotonic() + seconds
         found = [
@@ -339,8 +352,19 @@ def _made_ready(
 
 
 def _require_primary(connection: Connection) -> None:
-    """Raises NotReady on a standby, where the first migration would fail; LanesMisplaced."""
+    """Raises NotReady on a standby, where the first migration would fail, and on a copy that was
+    loaded from an export; LanesMisplaced.
+    """
     lane_store.require_market(connection)
+    loaded = loaded_log.read(connection)
+    if loaded is not None:
+        raise NotReady(
+            f"this database is a copy of the log {loaded.origin}, loaded from an export: nothing is"
+            " recorded, signed or paid with it, whatever keys lie here. Answer from it with `serve"
+            " --read-only` (TALLYSTICK_READ_ONLY=true), add a later export with `audit load`, or"
+            " name another data folder for a log of your own"
+            + (f". And {loaded.unproven}" if loaded.unproven else "")
+        )
     if runner.is_read_only(connection):
         raise NotReady(
             "this database is a standby or takes read-only transactions alone: nothing can be"
@@ -362,12 +386,24 @@ def _migrate_lanes(connection: Connection, lanes: LaneMap) -> None:
 
 def _require_ready(connection: Connection) -> None:
     """Raises NotReady when this version would have to change something before it can read."""
+    loaded = loaded_log.read(connection)
+    if loaded is not None and loaded.facts is None:
+        raise NotReady(
+            f"this copy of the log {loaded.origin} is not whole: its load was ended or failed. Say"
+            " the same `tallystick audit load` again"
+        )
     missing = [one.name for one in migrate.missing(connection)]
     differing = missing or tables.differing(connection)
     if missing or differing:
         raise NotReady(
             f"the database is not of this version ({(missing or differing)[0]}), and a server that"
-            " records nothing cannot bring it there: start this version at the primary first"
+            " records nothing cannot bring it there: "
+            + (
+                "start this version at the primary"
+                if loaded is None
+                else "say `tallystick migrate`"
+            )
+            + " first"
         )
 
 

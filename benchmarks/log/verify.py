@@ -140,7 +140,7 @@ def _market(
         leaf = market_leaf(stream, 1, name, body)
         position = _appended(walk, leaf)
         notes.take(position, name, body)
-        yield position, stream.bytes, 1, name, body, leaf, walk.head
+        yield position, stream.bytes, 1, name, body, leaf, walk.head, AT_US
 
 
 def _write_beside(

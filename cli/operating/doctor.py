@@ -247,7 +247,17 @@ def _roles(connection: psycopg.Connection[Any]) -> Check:
 def _keys(settings: Settings, connection: psycopg.Connection[Any]) -> Check:
     from api.process import key_files
     from api.process.secret_files import SecretUnreadable, folder_of
+    from ledger.beside import loaded_log
 
+    copy = loaded_log.read(connection)
+    if copy is not None:
+        said = f"a copy of the log {copy.origin} has none, and is only read"
+        if copy.unproven is None:
+            return Check("keys", OK, said)
+        return Check("keys", WARN, f"{said}; {copy.unproven}", "`audit load` with --key and --root")
+    if loaded_log.is_both(connection):
+        said = "a log with keys of its own says that it is a copy: a superuser wrote that"
+        return Check("keys", FAILED, said, "DELETE FROM loaded_log, and ask who wrote it")
     folder = folder_of(settings.data_dir)
     try:
         found = key_files.examine(connection, folder, settings.log_origin)

@@ -13,6 +13,7 @@ __all__ = (
     "lease_halves",
     "lease_logs",
     "lease_parcels",
+    "loaded_log",
     "sealed_secrets",
     "secret_salts",
     "service_accounts",

@@ -8,6 +8,7 @@ __all__ = (
     "iceberg",
     "journal",
     "lane_walk",
+    "load",
     "parquet",
     "passkey",
     "root_replay",

@@ -175,11 +175,11 @@ def _market_rows(
 ) -> Iterator[parquet.Row]:
     walk = Walk(GENESIS_MARKET)
     try:
-        for position, stream, version, name, body, *hashes in rows.market(
+        for position, stream, version, name, body, *rest in rows.market(
             conn, walk, checkpoint.size
         ):
             notes.take(position, name, body)
-            yield position, stream.bytes, version, name, body, *hashes
+            yield position, stream.bytes, version, name, body, *rest
     except RowWrong as wrong:
         raise ExportRefused("market", wrong.position, wrong.what) from None
     except BodyWrong as wrong:

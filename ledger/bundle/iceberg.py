@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger.bundle import parquet
-from ledger.bundle.shape import log_file
+from ledger.bundle.shape import FORMAT, log_file
 from ledger.bundle.verify import Step, check_files, not_told
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def _checked(directory: Path) -> Mapping[str, Any]:
     manifest, problems = check_files(directory)
     if problems:
         raise ExportUnfit("; ".join(map(str, problems)))
+    if manifest["format"] != FORMAT:
+        raise ExportUnfit("of an earlier format: have it written again by this version")
     listed = {str(file["path"]) for file in manifest["files"]}
     for path in sorted(directory.glob("log/*.parquet")):
         name = path.relative_to(directory).as_posix()
@@ -172,6 +174,9 @@ def _set(
         MANIFEST: str(manifest["sha256"]),
     }
     with table.transaction() as change:
+        if name.endswith(".market"):
+            with change.update_schema(allow_incompatible_changes=True) as columns:
+                columns.union_by_name(parquet.MARKET)  # a table of format 1 tells no times
         if before:
             change.delete(AlwaysTrue())  # whole files: no row is read, no file is removed
         if files:

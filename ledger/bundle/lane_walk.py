@@ -285,7 +285,7 @@ class _LaneWalk:
         if node_seq != node.seq + 1:
             raise RowWrong(position, f"report {node_seq} of {node_id} follows report {node.seq}")
         told = report_form.read_if_valid(signed)
-        if (told or _said(signed)) != (node_id, node_seq, node.prev.hex()):
+        if (told or said(signed)) != (node_id, node_seq, node.prev.hex()):
             raise RowWrong(position, f"report {node_seq} of {node_id} does not follow by its bytes")
         fault = report_form.flag_fault(flags, told)
         if fault is not None:
@@ -325,10 +325,10 @@ def rows_of(
         problems.append(Problem(file.path, 0, f"{count} rows, the manifest says otherwise"))
 
 
-def _said(signed: bytes) -> tuple[object, object, object] | None:
-    """Node, number and predecessor of signed bytes that break a rule of the form."""
+def said(signed: bytes) -> tuple[object, object, object] | None:
+    """Node, number and predecessor, as signed bytes tell them that may break a rule of the form."""
     try:
-        said = read_json(signed)
-        return said["node"], said["seq"], said["prev"]
+        told = read_json(signed)
+        return told["node"], told["seq"], told["prev"]
     except (KeyError, TypeError, ValueError, RecursionError):
         return None

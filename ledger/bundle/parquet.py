@@ -29,8 +29,13 @@ MARKET = pa.schema(
         pa.field("body", pa.binary(), nullable=False),
         pa.field("leaf", _HASH, nullable=False),
         pa.field("chain", _HASH, nullable=False),
+        pa.field("recorded_us", pa.int64(), nullable=False),
     ]
 )
+MARKET_1 = MARKET.remove(MARKET.get_field_index("recorded_us"))
+"""Of an export of format 1, which does not tell when a fact was recorded."""
+OF_MARKET = {1: MARKET_1, 2: MARKET}
+"""By the format of the manifest."""
 USAGE = pa.schema(
     [
         pa.field("lane", pa.int16(), nullable=False),

@@ -29,7 +29,10 @@ from ledger.tree.cut import LaneRecord
 from ledger.tree.log_keys import Rotation
 from ledger.tree.proof import PIN_NAME
 
-FORMAT = 1
+FORMAT = 2
+"""In format 1 the facts had no time at which they were recorded."""
+FORMATS = (1, FORMAT)
+"""Those that are read."""
 MANIFEST_FILE = "manifest.json"
 CHECKPOINT_FILE = "checkpoint"
 KEYS_FILE = "keys.json"
@@ -64,6 +67,10 @@ def result_root(hashes: Mapping[int, str]) -> str:
     """
     entries = [epoch.to_bytes(8, "big") + bytes.fromhex(hashes[epoch]) for epoch in sorted(hashes)]
     return merkle.root_of([merkle.leaf(entry) for entry in entries]).hex()
+
+
+class LoadRefused(Exception):
+    """This export and this database do not go together; the message says why. Nothing changed."""
 
 
 class BodyWrong(ValueError):

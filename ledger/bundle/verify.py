@@ -9,8 +9,8 @@
 
 Needs no network, no database and no driver. What it cannot see without a root kept by somebody
 else: a tail cut off and signed again, or a whole other history; so it says when it had none.
-Nor when a report was received, which no chain covers. Whether the books follow from the facts is
-for the replay.
+Nor when a fact was recorded or a report received, which no chain covers. Whether the books follow
+from the facts is for the replay.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ledger.bundle.lane_walk import LaneFound, LaneTask, Problem, RowFile, rows_
 from ledger.bundle.recount import Recount
 from ledger.bundle.shape import (
     CHECKPOINT_FILE,
-    FORMAT,
+    FORMATS,
     KEYS_FILE,
     MANIFEST_FILE,
     BodyWrong,
@@ -240,7 +240,7 @@ class _Verification:
             content = (self.directory / MANIFEST_FILE).read_bytes()
             self.manifest = read_json(content)
             self.files = {str(entry["path"]): entry for entry in self.manifest["files"]}
-            if self.manifest["format"] != FORMAT or self.manifest["first"] != 1:
+            if self.manifest["format"] not in FORMATS or self.manifest["first"] != 1:
                 raise ValueError("another format")
             if manifest_bytes(self.manifest) != content:
                 self.bad(MANIFEST_FILE, "not as it was written: its own SHA-256 says so")
@@ -355,7 +355,7 @@ class _Verification:
         self._check_heads(roots)
 
     def _take_fact(self, walk: Walk, row: parquet.Row) -> None:
-        position, stream, version, name, body, leaf, chain = row
+        position, stream, version, name, body, leaf, chain, *_ = row
         if version < 0:
             raise RowWrong(walk.position + 1, "a negative version")
         computed = market_leaf(UUID(bytes=stream), version, name, body)
@@ -453,7 +453,8 @@ class _Verification:
 
     def _facts(self) -> Iterator[parquet.Row]:
         for file in self._files_of(None):
-            yield from rows_of(self.directory, file, parquet.MARKET, self.problems)
+            columns = parquet.OF_MARKET[self.manifest["format"]]
+            yield from rows_of(self.directory, file, columns, self.problems)
 
     # --- beside the logs --------------------------------------------------------------------
 

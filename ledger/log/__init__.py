@@ -3,6 +3,7 @@ order, and states folded from them, come out.
 """
 
 __all__ = (
+    "append",
     "chain",
     "codec",
     "durable",
@@ -14,7 +15,9 @@ __all__ = (
     "lane_store",
     "lanes",
     "market",
+    "pgbin",
     "rebooked",
+    "recorder",
     "report_form",
     "report_rows",
     "usage",

@@ -166,7 +166,7 @@ def _made(
     """Position, asset and lines of the entries of all facts, made again."""
     with conn.cursor("facts_booked", binary=True) as cursor:
         cursor.itersize = ROWS
-        for position, name, body in cursor.execute(_FACTS, (_names_booked(), first, last)):
+        for position, name, body in cursor.execute(_FACTS, (names_booked(), first, last)):
             fact_type, fact = codec.reading(name, body)
             entries = entries_for(fact, fact_type)
             if len(entries) > 1:
@@ -183,6 +183,6 @@ def _stored(conn: Connection, names: dict[int, str], first: int, last: int) -> I
             yield position, asset, [names.get(account, "?") for account in accounts], units, after
 
 
-def _names_booked() -> list[str]:
+def names_booked() -> list[str]:
     """The stored names of all facts that can move something, and those of older versions."""
     return [*codec.UPCASTERS, *(name for name, kind in codec.NAMES.items() if is_booked(kind))]

@@ -173,6 +173,29 @@ class ChainRecorder(PostgresApplicationRecorder):
         append.appended = Appended(True, row["pos"])
 
 
+def record_again(
+    connection: Connection[Any],
+    events: Sequence[StoredEvent],
+    append: Append,
+    account_ids: dict[str, int],
+) -> int:
+    """Record facts that another database has, in the caller's transaction; the position of the
+    last. On a connection with `pgbin.register` and the role of the application.
+
+    `account_ids`: numbers of accounts as far as they are known, which grow. Raises psycopg.Error;
+    the numbers are then of no use.
+    """
+    books = _BookArrays(append.entries, account_ids) if append.entries else _NO_BOOKS
+    parameters = (*_facts_of(events, append, books), *_answer_of(append))
+    row = connection.execute(_APPEND, parameters, prepare=True).fetchone()
+    assert row is not None
+    is_recorded, position, *_, new_ids = row
+    assert is_recorded, "there is no command that was answered before"
+    if books.new_names:
+        account_ids.update(zip(books.new_names, new_ids, strict=True))
+    return int(position)
+
+
 def _facts_of(events: Sequence[StoredEvent], append: Append, books: _BookArrays) -> tuple[Any, ...]:
     ids: list[bytes] = []
     versions: list[int] = []

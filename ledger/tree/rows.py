@@ -17,7 +17,8 @@ GROUP_ROWS = 1_000
 TO_THE_END = 2**63 - 1
 
 _MARKET = """
-    SELECT notification_id, originator_id, originator_version, topic, state, leaf, chain
+    SELECT notification_id, originator_id, originator_version, topic, state, leaf, chain,
+        recorded_us
     FROM market_events WHERE notification_id <= %s ORDER BY notification_id
 """
 _USAGE = """
@@ -29,7 +30,7 @@ _USAGE = """
 def market(conn: Connection, walk: Walk, last: int = TO_THE_END) -> Iterator[Row]:
     """The market log from its first row; each is told after the walk took it. Raises RowWrong."""
     for row in _stream(conn, _MARKET, (last,)):
-        position, stream, version, name, body, leaf, chain = row
+        position, stream, version, name, body, leaf, chain, _ = row
         walk.step(position, market_leaf(stream, version, name, body), leaf, chain)
         yield row
 

@@ -336,11 +336,16 @@ def publish_checkpoint(conn: Connection, signer: Signer, now_us: int) -> str:
         return merkle.consistency(old, reached.size, tree(conn, MARKET, reached.size).hash_at)
 
     note = signer.sign(reached.size, reached.root, prove, now_us)
+    keep_note(conn, reached, note, now_us)
+    return note
+
+
+def keep_note(conn: Connection, signed: TreeHead, note: str, now_us: int) -> None:
+    """Keep a signed head of the market log, the first of those of one size."""
     conn.execute(
         "INSERT INTO checkpoint VALUES (%s, %s, %s, %s) ON CONFLICT (size) DO NOTHING",
-        (reached.size, reached.root, note, now_us),
+        (signed.size, signed.root, note, now_us),
     )
-    return note
 
 
 def _require_in_force(conn: Connection, key: VerifierKey) -> None:

@@ -2099,14 +2099,20 @@ class Writer:
     """Puts facts straight into the tables of the market log and the books, as the superuser.
 
     The stored bytes, leaves, chain, positions and balances are those of a real append; blinded,
-    too, where it is given the log's key.
+    too, where it is given the log's key. Where the story draws on nothing, an account is turned
+    round, unless the database `may_owe`: has no limits.
     """
 
     def __init__(
-        self, connection: psycopg.Connection[Any], blinding_key: bytes | None = None
+        self,
+        connection: psycopg.Connection[Any],
+        blinding_key: bytes | None = None,
+        *,
+        may_owe: bool = False,
     ) -> None:
         self.connection = connection
         self.blinding_key = blinding_key
+        self.may_owe = may_owe
         self.position = 0
         self.hash = GENESIS_MARKET
         self.recorded_us = 0
@@ -2144,8 +2150,8 @@ class Writer:
                 "COPY account (id, name, asset, side, units) FROM STDIN"
             ) as copy:
                 for number, (name, asset, net) in self._balances.items():
-                    side = kind_of(name).side  # turned round where the story draws on nothing
-                    side = side if side * net >= 0 else -side
+                    side = kind_of(name).side
+                    side = side if side * net >= 0 or self.may_owe else -side
                     copy.write_row((number, name, asset, side, side * net))
             self.connection.execute(
                 "UPDATE market_events_head SET pos = %s, hash = %s, recorded_us = %s",
@@ -2174,7 +2180,7 @@ class Writer:
             self._balances[number] = (name, entry.asset.value, net)
             numbers.append(number)
             units.append(moved)
-            after.append(abs(net))
+            after.append(kind_of(name).side * net if self.may_owe else abs(net))
         return self.position, entry.asset.value, numbers, units, after
 
     def _copy(self, table: str, rows: list[tuple[Any, ...]]) -> None:

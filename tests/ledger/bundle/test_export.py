@@ -70,7 +70,7 @@ def test_a_bundle_holds_both_logs_under_one_checkpoint(
         "checkpoint",
         "keys.json",
     ]
-    assert (manifest["first"], manifest["last"], manifest["format"]) == (1, 4, 1)
+    assert (manifest["first"], manifest["last"], manifest["format"]) == (1, 4, 2)
     assert manifest["cut"]["position"] == position
     assert manifest["policy_versions"] == [1]
     assert (tmp_path / "out/checkpoint").read_text() == note
@@ -93,7 +93,7 @@ def test_the_bytes_of_both_logs_come_back_as_stored(
     assert list(parquet.read_log(file, parquet.USAGE)) == stored
     facts = scene.conn.execute(
         "SELECT notification_id, uuid_send(originator_id), originator_version, topic, state, leaf,"
-        " chain FROM market_events ORDER BY notification_id"
+        " chain, recorded_us FROM market_events ORDER BY notification_id"
     ).fetchall()
     (file,) = (tmp_path / "out/log").glob("market-*")
     assert list(parquet.read_log(file, parquet.MARKET)) == facts

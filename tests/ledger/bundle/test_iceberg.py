@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -114,6 +115,37 @@ def test_a_later_export_takes_the_place_of_the_one_before_and_never_the_other_wa
     assert len(data_files(tmp_path / "first")) == 2, "what was registered before is not removed"
     with pytest.raises(ExportUnfit, match="a later export, of 3 facts"):
         registered(tmp_path / "first")
+
+
+@needs_iceberg
+def test_a_table_of_exports_of_format_1_takes_one_that_tells_times(
+    bundle: Path, catalogue: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyiceberg.catalog import load_catalog
+
+    from ledger.bundle import iceberg, parquet
+    from ledger.bundle.iceberg import ExportUnfit
+
+    load_catalog("lake").create_namespace("tallystick")
+    table = load_catalog("lake").create_table("tallystick.market", schema=parquet.MARKET_1)
+    rows = [row[:7] for row in parquet.read_log(market_file(bundle), parquet.MARKET)]
+    (old,) = parquet.write_log(bundle, "before/market", parquet.MARKET_1, rows)
+    told = {iceberg.ORIGIN: KEY.name, iceberg.FACTS: "26", iceberg.MANIFEST: "of format 1"}
+    with table.transaction() as change:
+        change.add_files([str(bundle / old.path)], told)
+        change.set_properties(told)
+    with monkeypatch.context() as patched:
+        patched.setattr("pyiceberg.table.Transaction.add_files", Mock(side_effect=OSError("full")))
+        with pytest.raises(OSError, match="full"):
+            registered(bundle)
+    assert "recorded_us" not in catalogue("tallystick.market").schema().column_names, "one commit"
+    assert registered(bundle)["tallystick.market"] == (1, 26, 1, 1)
+    times = catalogue("tallystick.market").scan().to_arrow()["recorded_us"].to_pylist()
+    assert min(times) > 0
+    manifest = json.loads((bundle / "manifest.json").read_bytes())
+    (bundle / "manifest.json").write_bytes(manifest_bytes({**manifest, "format": 1}))
+    with pytest.raises(ExportUnfit, match="of an earlier format"):
+        registered(bundle)
 
 
 @needs_iceberg

@@ -311,7 +311,7 @@ def unsigned(folder: Path, facts: Facts) -> Path:
     (folder / "log").mkdir()
     none = bytes(32)
     market = [
-        (position, stream.uuid.bytes, position, *codec.encode(fact, "test", "00"), none, none)
+        (position, stream.uuid.bytes, position, *codec.encode(fact, "test", "00"), none, none, 0)
         for position, (stream, fact) in enumerate(facts, start=1)
     ]
     parquet.write_log(folder, "log/market", parquet.MARKET, market)
