@@ -13,10 +13,11 @@ chain timer scans it to the settled block before it sends anything, and takes th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -26,6 +27,7 @@ from psycopg.rows import dict_row
 from api.backup.archive import Backup, BackupUnusable
 from ledger import migrate
 from ledger.books.books import Books
+from ledger.fan_out.processes import Processes
 from ledger.log import rebooked
 from ledger.tree import recompute, trees
 from ledger.tree.checkpoint import (
@@ -86,7 +88,7 @@ def prove(
     Without `with_views` no view is built; all else is proved.
     `workers`: so many processors share the work; None: those of this machine, eight at most.
     Migrates nothing: a database of an older version is proved by that version.
-    Raises HistoryChanged.
+    Raises HistoryChanged, WorkLost.
     """
     problems: list[str] = []
     workers = workers or min(WORKERS_MAX, os.cpu_count() or 1)
@@ -144,37 +146,42 @@ def _derived(
     """
     with psycopg.connect(conninfo, autocommit=True) as connection:
         last = rebooked.last(connection)
-    books, views, problems = _booked(conninfo, max(facts, last), workers), 0, list[str]()
-    if with_views:
-        stage("building the views anew")
-        built = anew.compare(conninfo, workers=workers)
-        views = sum(one.failed is None for one in built)
-        problems += [
-            f"view {one.name} cannot be built from these facts: {one.failed}"
-            for one in built
-            if one.failed is not None
-        ]
-        problems += [
-            f"view {one.name}: {table} differs" for one in built for table in one.differing or ()
-        ]
-    stage("booking every fact anew")
-    return views, problems + books()
+    views, problems = 0, list[str]()
+    with _booked(conninfo, max(facts, last), workers) as books:
+        if with_views:
+            stage("building the views anew")
+            built = anew.compare(conninfo, workers=workers)
+            views = sum(one.failed is None for one in built)
+            problems += [
+                f"view {one.name} cannot be built from these facts: {one.failed}"
+                for one in built
+                if one.failed is not None
+            ]
+            problems += [
+                f"view {one.name}: {table} differs"
+                for one in built
+                for table in one.differing or ()
+            ]
+        stage("booking every fact anew")
+        return views, problems + books()
 
 
-def _booked(conninfo: str, facts: int, workers: int) -> Callable[[], list[str]]:
+@contextmanager
+def _booked(
+    conninfo: str, facts: int, workers: int
+) -> Generator[Callable[[], list[str]], None, None]:
     """Book every fact anew; what is asked for the faults found. Of a large log in ranges, by
     processes of their own, beside the views: one that decodes facts takes a second to start.
     """
     if workers == 1 or facts < FACTS_APART:
-        return lambda: booked_anew(conninfo)
+        yield lambda: booked_anew(conninfo)
+        return
     size = min(BOOKED_TOGETHER, -(-facts // workers))
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    ranges = [
-        pool.submit(booked_between, conninfo, low, min(facts, low + size))
-        for low in range(0, facts, size)
-    ]
-    pool.shutdown(wait=False)  # what was asked for is done
-    return lambda: _joined(conninfo, [each.result() for each in ranges])
+    spans = [(low, min(facts, low + size)) for low in range(0, facts, size)]
+    with ThreadPoolExecutor(1) as beside, Processes(workers) as processes:
+        done = processes.map(partial(booked_between, conninfo), spans)
+        ranges = beside.submit(list[rebooked.Booked], done)
+        yield lambda: _joined(conninfo, ranges.result())
 
 
 def booked_anew(conninfo: str) -> list[str]:
@@ -183,10 +190,10 @@ def booked_anew(conninfo: str) -> list[str]:
         return rebooked.faults(connection)
 
 
-def booked_between(conninfo: str, first: int, last: int) -> rebooked.Booked:
+def booked_between(conninfo: str, span: tuple[int, int]) -> rebooked.Booked:
     """The books of a range, made again by a connection of its own."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        return rebooked.between(connection, first, last)
+        return rebooked.between(connection, *span)
 
 
 def _joined(conninfo: str, ranges: Sequence[rebooked.Booked]) -> list[str]:

@@ -4,6 +4,10 @@ They are started anew and not forked, so that threads and connections of this pr
 process that is killed takes the pool with it: the tasks that were not done go to a new pool, the
 first of them alone. A task under which the pool dies `DEATHS_MAX` times is given up, with an error
 that says so: what kills a process each time, such as too little memory, would do so for ever.
+
+A pool of Python that breaks can forget a process or a task that it is given in that instant, and
+wait for it without end (3.11). So all processes start before the first task, and a task of which a
+broken pool tells nothing counts as not done.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import islice
@@ -26,6 +30,8 @@ from ledger.fan_out.executor import Found, Task, WorkLost
 DEATHS_MAX = 3
 AHEAD = 2
 """Tasks that wait for each process, so that none is idle while results are taken."""
+ASKED_S = 1
+"""A pool of which nothing comes is asked this often whether it broke."""
 
 
 def usable() -> int:
@@ -46,6 +52,7 @@ class Processes:
 
     def __init__(self, count: int) -> None:
         self._count = count
+        self._ended = False
         self._pool = self._started()
 
     def map(self, function: Callable[[Task], Found], tasks: Iterable[Task]) -> Iterator[Found]:
@@ -64,8 +71,10 @@ class Processes:
                 first = waiting[0]
                 assert first.future is not None
                 try:
-                    found: Found = first.future.result()
+                    found: Found = self._result(first.future)
                 except BrokenProcessPool:
+                    if self._ended:  # another thread left the context: its error is told
+                        raise
                     deaths += 1
                     if deaths == DEATHS_MAX:
                         raise WorkLost(_lost(first.task)) from None
@@ -80,9 +89,11 @@ class Processes:
                     one.future.cancel()
 
     def _started(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
+        pool = ProcessPoolExecutor(
             self._count, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
         )
+        pool._safe_to_dynamically_spawn_children = False  # type: ignore[attr-defined]
+        return pool
 
     def _submit(self, function: Callable[[Task], Found], task: Task) -> Future[Found]:
         """In a pool that broke since the last result nothing can be submitted: that is told by the
@@ -94,6 +105,13 @@ class Processes:
             told: Future[Found] = Future()
             told.set_exception(broken)
             return told
+
+    def _result(self, future: Future[Found]) -> Found:
+        """Raises what the task raises; BrokenProcessPool."""
+        while not wait([future], ASKED_S).done:
+            if self._pool._broken:
+                raise BrokenProcessPool("the pool broke and told nothing of this task")
+        return future.result()
 
     def _begin_again(self, waiting: Iterable[_Waiting]) -> None:
         """A new pool for what the old one did not do."""
@@ -112,6 +130,7 @@ class Processes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ended = True
         if error is not None:  # an interrupt, or what a task raised: nobody waits for the others
             for process in list((self._pool._processes or {}).values()):
                 process.terminate()

@@ -85,8 +85,8 @@ def test_books_that_are_not_those_of_the_facts_are_told_without_views(
         connection.execute(GONE_AGAIN)
         connection.execute(SWAP.format(*positions[:2]).encode())
         assert ledger.books.faults() == []
-        before = proof.booked_between(database, 0, positions[0])
-        after = proof.booked_between(database, positions[0], market.head)
+        before = proof.booked_between(database, (0, positions[0]))
+        after = proof.booked_between(database, (positions[0], market.head))
         told = " ".join(rebooked.joined(connection, [before, after]))
         assert " and then begins with " in told, "at the seam of two ranges"
     # Of a large log the sums of the books take longer than a request may wait.

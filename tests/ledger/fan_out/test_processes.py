@@ -7,6 +7,8 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -83,6 +85,18 @@ def test_an_interrupt_does_not_wait_for_what_is_at_work() -> None:
     assert time.monotonic() - began < 60
 
 
+@pytest.mark.timeout(60)
+def test_an_interrupt_ends_what_another_thread_waits_for() -> None:
+    with ThreadPoolExecutor(1) as beside:
+        with suppress(KeyboardInterrupt), Processes(2) as processes:
+            found = beside.submit(list[None], processes.map(time.sleep, [0.1, 600, 600]))
+            while not processes._pool._processes:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+        with pytest.raises(BrokenProcessPool):
+            found.result()
+
+
 def test_what_a_task_raises_is_raised_here_and_the_next_tasks_are_done(two: Processes) -> None:
     found = two.map(refusing, range(3))
     assert next(found) == 0
@@ -106,6 +120,50 @@ def test_a_task_that_kills_its_process_each_time_is_an_error_and_no_endless_wait
         with pytest.raises(WorkLost, match=rf"ended {DEATHS_MAX} times .* this task .*: 2;"):
             next(found)
         assert list(processes.map(square, [3])) == [9]
+
+
+def broken(pool: ProcessPoolExecutor) -> None:
+    """Returns when the pool has ended what it knew to be its processes."""
+    while not pool._broken:
+        time.sleep(0.01)
+    time.sleep(0.5)
+
+
+@pytest.mark.timeout(60)
+def test_a_process_that_starts_while_its_pool_breaks_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broken pool of Python ends the processes that it has and waits for one that comes then."""
+    spawn = ProcessPoolExecutor._spawn_process  # type: ignore[attr-defined]
+
+    def late(pool: ProcessPoolExecutor) -> None:
+        if pool._executor_manager_thread:  # tells a break, and ends the other processes
+            broken(pool)
+        spawn(pool)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "_spawn_process", late)
+    with Processes(2) as processes, pytest.raises(WorkLost):
+        list(processes.map(killed_always, [2, 2]))
+
+
+class Late(dict[int, Any]):
+    """The work of a pool. Its second task comes when the pool has told all tasks that it broke."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        super().__init__()
+        self._pool = pool
+
+    def __setitem__(self, number: int, work: Any) -> None:
+        if number == 1:
+            broken(self._pool)
+        super().__setitem__(number, work)
+
+
+@pytest.mark.timeout(60)
+def test_a_task_that_came_as_the_pool_broke_is_done_by_the_next_one(tmp_path: Path) -> None:
+    with Processes(2) as processes:
+        processes._pool._pending_work_items = Late(processes._pool)
+        assert list(processes.map(killed_once, [(str(tmp_path), 3), (str(tmp_path), 4)])) == [3, 4]
 
 
 def test_the_choice_of_a_command_is_one_of_three() -> None:
