@@ -39,6 +39,7 @@ class Views(Scene):
     def found(self) -> None:
         ledger, connection = self.ledger, self.observer
         Market(ledger, connection).found()
+        append_reports(connection, nodes=2, reports=1)  # flagged: hours of theirs are not counted
         tables.step_all(connection, only=self.views)
 
     def prepare(self) -> None:
@@ -82,6 +83,6 @@ class Views(Scene):
         reports = connection.execute(
             "SELECT sum(reports), (SELECT count(*) FROM usage_event) FROM proj_usage.node_reports"
         ).fetchone()
-        assert reports == (2 * self.round,) * 2
+        assert reports == (2 * (1 + self.round),) * 2
         left = connection.execute("SELECT to_regnamespace('proj_statements_next')").fetchone()
         assert left == (None,), "what a dead rebuild left"
