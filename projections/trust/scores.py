@@ -35,15 +35,24 @@ Seen = dict[str, dict[str, Evidence]]
 EvidenceRow = tuple[Any, ...]
 """Subject, input, and what was counted (`domain/trust/scores.py`, `Evidence`)."""
 
-_CHOSEN = """kind = %(kind)s AND from_day <= %(day)s AND (%(all)s OR subject_id = ANY(%(ids)s))
+_WHEN = """kind = %(kind)s AND from_day <= %(day)s
     AND (%(client)s::text IS NULL OR (client_id = %(client)s) = %(mine)s)"""
-_NOW = f"SELECT * FROM proj_reputation.day WHERE {_CHOSEN}"
+_ALL = f"SELECT * FROM proj_reputation.day WHERE {_WHEN}"
+# Each by the primary key (OFFSET keeps it so): planned together, a few thousand of a large fleet
+# read the whole table.
+_NAMED = f"""
+    SELECT d.* FROM (SELECT DISTINCT unnest(%(ids)s::text[]) COLLATE "C" AS subject_id) named
+    CROSS JOIN LATERAL (
+        SELECT * FROM proj_reputation.day WHERE subject_id = named.subject_id AND {_WHEN} OFFSET 0
+    ) d
+"""
 _THEN = f"""
     SELECT d.subject_id, d.input, d.day, d.good - coalesce(l.good, 0)::bigint AS good,
         d.total - coalesce(l.total, 0)::bigint AS total
-    FROM ({_NOW}) d LEFT JOIN (
+    FROM ({{now}}) d LEFT JOIN (
         SELECT subject_id, input, day, from_day, client_id, sum(good) AS good, sum(total) AS total
-        FROM proj_reputation.evidence WHERE position > %(as_of)s AND {_CHOSEN}
+        FROM proj_reputation.evidence WHERE position > %(as_of)s AND {_WHEN}
+            AND (%(ids)s::text[] IS NULL OR subject_id = ANY(%(ids)s))
         GROUP BY 1, 2, 3, 4, 5
     ) l USING (subject_id, input, day, from_day, client_id)
 """
@@ -113,8 +122,7 @@ def _evidence_rows(
     values: dict[str, Any] = {
         "kind": kind,
         "day": day,
-        "all": subject_ids is None,
-        "ids": list(subject_ids or ()),
+        "ids": None if subject_ids is None else list(subject_ids),
         "as_of": as_of,
         "client": client_id,
         "mine": not others,
@@ -122,7 +130,8 @@ def _evidence_rows(
     }
     if as_of is not None:
         _require_reached(connection, as_of)
-    sql = _FOLDED.format(rows=_NOW if as_of is None else _THEN)
+    now = _ALL if subject_ids is None else _NAMED
+    sql = _FOLDED.format(rows=now if as_of is None else _THEN.format(now=now))
     with connection.cursor(binary=True) as cursor:
         return cursor.execute(sql.encode(), values).fetchall()
 

@@ -622,6 +622,31 @@ def test_what_settlement_asks_is_told_for_many_nodes_as_of_a_cut(log: Log) -> No
     assert quick["node_a"].score_ppm < one.node_score_ppm
 
 
+def test_of_a_large_fleet_only_those_are_read_who_are_asked_for(log: Log) -> None:
+    """A seal asks for some thousand nodes at a time: it read the table of all anew each time."""
+    connection = log.connection
+    runner.step(connection, REPUTATION)
+    connection.execute(
+        """INSERT INTO proj_reputation.day
+        SELECT 'node', 'node_' || n, 'uptime', %(day)s + d, %(day)s + d, '', 43200, 86400
+        FROM generate_series(1, 2000) n CROSS JOIN generate_series(1, 10) d""",
+        {"day": DAY},
+    )
+    connection.execute("ANALYZE proj_reputation.day")
+    asked = [f"node_{number}" for number in range(1, 501)] * 2
+    with connection.transaction():
+        for as_of in (None, log.writer.position):
+            seen = scores.read_evidence(connection, "node", asked, day=DAY + 12, as_of=as_of)
+            assert len(seen) == 500
+        read = connection.execute(
+            "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relname = 'day'"
+            " AND schemaname = 'proj_reputation'"
+        ).fetchone()
+    assert read is not None
+    assert read[0] == 0, "the whole table was read"
+    assert read[1] == 2 * 500, "each of them once, whoever is named twice"
+
+
 @pytest.mark.parametrize("facts_max", [1, 13])
 def test_evidence_does_not_depend_on_how_the_log_is_cut(log: Log, facts_max: int) -> None:
     log.tell(_placed(GPU, NODES[0]), _placed(OTHER, NODES[1]))
