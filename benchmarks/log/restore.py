@@ -6,7 +6,8 @@
 
 A month of leases is written into an embedded, durable database, all views are built and a head is
 signed. Then, with the commands of an operator: `tallystick backup`, the data folder is gone,
-`tallystick restore`. The restore checks every byte of the backup, hashes every fact again, compares the heads that were signed, books every fact again in
+`tallystick restore`. The restore checks every byte of the
+backup, hashes every fact again, compares the heads that were signed, books every fact again in
 ranges, and builds every view anew to compare its rows. In the same run the limit: the same restore
 with nothing proved of its views (`--no-views`), and the bytes of the backup read and hashed by one
 process.
@@ -50,7 +51,8 @@ def run(size: Size) -> dict[str, Any]:
         written = _market(folder / "market", size)
         (folder / "backups").mkdir(mode=0o700)
         backup = _told(folder / "market", "backup", str(folder / "backups"))
-        shutil.rmtree(folder / "market")  # it is lost; beside the restores it would need about 100 GB
+        # It is lost. Beside both restores it would need about 100 GB.
+        shutil.rmtree(folder / "market")
         read = _read(folder / "backups")
         restores = {}
         for how in ("--no-views", "--views"):
