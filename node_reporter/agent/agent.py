@@ -242,8 +242,9 @@ class Reporter:
         since_us = now.mono_us - self._checkpoint_at.mono_us
         if self._blocked is not None and since_us < CHECKPOINT_US:
             return
-        waits = self._unknown_since is not None and since_us < CHECKPOINT_US
-        if not waits and self._cut_is_due(now):
+        is_unknown = self._unknown_since is not None
+        waits = is_unknown and since_us < CHECKPOINT_US
+        if not waits and (self._cut_is_due(now) or (is_unknown and self._may_wait(now))):
             self._flush("tick", SENDS_PER_TURN)
         elif since_us >= CHECKPOINT_US:
             self._checkpoint(now)

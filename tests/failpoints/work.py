@@ -6,7 +6,6 @@ told once.
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import ExitStack, closing
 from typing import Any, ClassVar
@@ -63,9 +62,7 @@ class Work(Scene):
         self.volume, gone = (f"volume_{self.round:031x}{digit}" for digit in "0f")
         mount = {"volume_id": self.volume, "path": "/vol/kept", "read_only": False, "size_gib": 1}
         self.lease = self.server.asks(
-            f"{os.getpid():x}{self.round:04x}",  # a lease has one cgroup on a machine
-            "echo up; echo kept > /vol/kept/file; exit 3",
-            volumes=[mount],
+            f"{self.round:x}", "echo up; echo kept > /vol/kept/file; exit 3", volumes=[mount]
         )
         (self.volumes / gone).mkdir()
         (self.volumes / gone / "secret").write_text("secret")

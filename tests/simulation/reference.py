@@ -50,7 +50,9 @@ class Reference:
         assert known == told, "a node signs one report under a number"
 
     def reported_us(self, lease_id: str) -> int:
-        """What the reports say of a lease inside its window, and never more than the window."""
+        """What the reports say of a lease inside its window, and never more than the window. A row
+        is as long as its monotonic clock says; where it lies, the server's clock.
+        """
         lease = self.leases[lease_id]
         if lease.opened_us is None or lease.closed_us is None:
             return 0
@@ -59,8 +61,8 @@ class Reference:
             for device, named, start_us, end_us, available_us in _rows(told):
                 if named != lease_id or device not in lease.devices:
                     continue
-                inside = min(end_us, lease.closed_us) - max(start_us, lease.opened_us)
-                found += max(0, min(inside, available_us))
+                outside = max(0, lease.opened_us - start_us) + max(0, end_us - lease.closed_us)
+                found += max(0, available_us - outside)
         return min(found, (lease.closed_us - lease.opened_us) * len(lease.devices))
 
     def charge(self, lease_id: str) -> int:
@@ -92,6 +94,6 @@ def _rows(told: dict[str, Any]) -> Iterator[tuple[str, str | None, int, int, int
             told["devices"][rows["device"][at]]["id"],
             None if lease is None else told["leases"][lease],
             start_us,
-            start_us + rows["len_us"][at],
+            start_us + rows["len_us"][at] + rows["wall_slew_us"][at],
             rows["available_us"][at],
         )

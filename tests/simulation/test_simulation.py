@@ -4,6 +4,7 @@ that are planted in the server are found.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ from tests.conftest import Databases
 from tests.passes import SUITES
 from tests.simulation.chain import Way
 from tests.simulation.founding import Founded, founded
+from tests.simulation.reference import Lease, Reference
 from tests.simulation.run import Run, Told, play
 from tests.simulation.suite import run
 
@@ -66,6 +68,18 @@ def test_the_same_seed_is_the_same_history_and_another_is_another(made: Founded)
 @pytest.mark.slow("::test_the_same_seed_is_the_same_history_and_another_is_another")
 def test_the_same_seed_is_the_same_history_of_payouts(made: Founded) -> None:
     assert _history(play(3, made)) == _history(play(3, made))
+
+
+def test_the_reference_pays_a_row_over_which_the_wall_clock_was_set_by_its_length() -> None:
+    """Seed 1407: 302.9 s by the clock that is paid for, 302.3 s by the other."""
+    reference, opened_us, len_us, slew_us = Reference(), 10**15, 302_928_203, -610_299
+    reference.leases["l"] = Lease("renter", "owner", ("g",), 1, opened_us, opened_us + len_us)
+    columns = {"device": 0, "lease": 0, "step_us": 0, "len_us": len_us, "available_us": len_us}
+    columns |= {"wall_minus_mono_us": opened_us, "wall_slew_us": slew_us}
+    told = {"node": "n", "seq": 1, "n": 1, "devices": [{"id": "g"}], "leases": ["l"]}
+    told |= {"cols": columns, "clock_offset_us": -slew_us}
+    reference.report(json.dumps(told).encode())
+    assert reference.reported_us("l") == len_us
 
 
 def test_a_step_within_a_step_aside_leaves_the_outer_one_aside() -> None:

@@ -463,3 +463,22 @@ def test_time_is_not_signed_as_idle_while_the_server_does_not_tell_its_leases(sc
     scene.finish()
     end_us = scene.true_clock.now().wall_us
     assert sum(scene.credited_us(lease, opened_us, end_us).values()) >= 5 * MINUTE_US
+
+
+def test_leases_that_were_not_told_are_asked_for_before_the_next_cut(tmp_path: Path) -> None:
+    """Seed 1793 of the simulation: one answer was lost, nothing was asked until the next cut was
+    due, ten minutes apart as with a full spool; that answer was lost, too, and the rows were closed
+    as nobody's.
+    """
+    scene = Scene(tmp_path, interval_us=10 * MINUTE_US)
+    scene.run(2)
+    opened_us = scene.true_clock.now().wall_us
+    lease = scene.lease(1, 0, opened_us)
+    for _ in range(2):
+        scene.wire.down = True
+        scene.reporter.flush()
+        scene.wire.down = False
+        scene.run(4)
+    scene.finish()
+    end_us = scene.true_clock.now().wall_us
+    assert sum(scene.credited_us(lease, opened_us, end_us).values()) >= 8 * MINUTE_US

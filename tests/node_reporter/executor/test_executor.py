@@ -41,6 +41,13 @@ NODE, ME, RENTER = "node_12345678", "e0" * 8, "acct_" + "1" * 32
 KEY = PrivateKey(b"renter" + b"\0" * 26)
 
 
+def lease_of(name: str) -> str:
+    """A lease of this process: it has one cgroup on a machine, and tests beside each other would
+    end each other's work.
+    """
+    return f"lease_{os.getpid():08x}{name:0>24}"
+
+
 @dataclass
 class Server:
     """What the server would answer; `away`: it cannot be reached, `refuse`: codes of problems."""
@@ -59,7 +66,7 @@ class Server:
 
     def asks(self, lease: str, script: str, **changes: Any) -> str:
         """A lease whose work is a shell script."""
-        lease_id = f"lease_{lease:0>32}"
+        lease_id = lease_of(lease)
         work = {
             "kind": "batch",
             "command": ["sh", "-c", script],

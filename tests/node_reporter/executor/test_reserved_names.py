@@ -21,7 +21,7 @@ from node_reporter.executor.executor import Allowed
 from node_reporter.executor.reserved_names import ReservedNames, ReservedPort
 from node_reporter.executor.runner import Limits, RunnerUnusable
 from tests.node_reporter.confined import MIB, needs_walls
-from tests.node_reporter.executor.test_executor import Make, World, world
+from tests.node_reporter.executor.test_executor import Make, World, lease_of, world
 
 __all__ = ["world"]
 
@@ -82,7 +82,7 @@ def test_c_38_name_and_port_are_published_while_the_work_runs(
     world: Make, told: Path, tmp_path: Path, way: str
 ) -> None:
     here = world(_allowed(), names=ReservedNames(ADDRESS))
-    go = tmp_path / "jobs" / f"lease_{1:0>32}" / "work" / "go"
+    go = tmp_path / "jobs" / lease_of("1") / "work" / "go"
     end = {"exits": "exit 0", "is killed": "kill -9 $$"}.get(way, "sleep 60")
     script = (
         f"echo $TALLYSTICK_HOST_NAME:$TALLYSTICK_PORT; until [ -e go ]; do sleep 0.05; done; {end}"

@@ -27,7 +27,7 @@ from node_reporter.executor.work import WorkUnreadable, parse
 from tests.node_reporter.confined import MIB, needs_walls
 from tests.node_reporter.executor.bucket_server import BUCKET, KEY, bucket_server
 from tests.node_reporter.executor.bucket_server import SECRET as SECRET_KEY
-from tests.node_reporter.executor.test_executor import Make, World, world
+from tests.node_reporter.executor.test_executor import Make, World, lease_of, world
 
 __all__ = ["world"]
 
@@ -201,11 +201,11 @@ def test_a_job_that_fills_its_volume_is_ended_and_the_next_is_not_started(
     here = world(volumes=kind[0])
     fill = "dd if=/dev/zero of=/vol/v0/big bs=1M count=16 2>/dev/null; sleep 60"
     ran(here, 1, fill, ONE)
-    lease_id = f"lease_{1:0>32}"
+    lease_id = lease_of("1")
     (ended,) = here.server.said(lease_id, "ended")
     assert ended["outcome"] == "limited"
     assert f"of {ONE}" in here.server.out(lease_id, "note")
-    second = f"lease_{2:0>32}"
+    second = lease_of("2")
     ran(here, 2, "echo started", ONE)
     if isinstance(kind[0], FolderStore):
         assert "holds more than its size" in here.server.out(second, "note")
