@@ -6,6 +6,7 @@ A process that dies or hangs fails its seed, and another one goes on with the ne
 from __future__ import annotations
 
 import importlib
+import logging
 import multiprocessing
 import queue
 import signal
@@ -146,6 +147,7 @@ def _work(module: str, line: Connection) -> None:
     """The process: each seed that comes is run, and what it raised is sent back."""
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent closes the line
+    logging.getLogger().addHandler(logging.NullHandler())  # no word of each request that fails
     examples.register()
     settings.load_profile("seeds")
     with ExitStack() as stack:

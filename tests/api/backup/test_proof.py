@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -94,6 +97,29 @@ def test_books_that_are_not_those_of_the_facts_are_told_without_views(
     monkeypatch.setattr(Books, "faults", _slow(Books.faults))
     found = proof.prove(database, BACKUP, [], with_views=False, workers=2)
     assert "otherwise than its fact" in found.problems[0]
+
+
+@pytest.mark.timeout(120)
+def test_a_killed_process_of_a_proof_costs_no_range(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed while it starts, which is before its first range, so none can be booked yet."""
+    monkeypatch.setattr(proof, "FACTS_APART", 0)
+    with (
+        Ledger(database, blinding_key=b"tests/api/backup/test_proof") as ledger,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
+        market = Market(ledger, connection)
+        market.found()
+        connection.execute(BEFORE_ALL)
+        head = market.head
+    with proof._booked(database, head, workers=2) as books:
+        while not (children := multiprocessing.active_children()):
+            time.sleep(0.01)
+        killed = children[0]
+        killed.kill()
+        assert books() == ["books: position 0 books CREDIT, its fact does not"]
+    assert killed.exitcode == -signal.SIGKILL
 
 
 def _slow(faults: Callable[[Books], list[str]]) -> Callable[[Books], list[str]]:
