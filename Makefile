@@ -2,12 +2,14 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo serve tools types test test-fast test-properties test-pages test-guides test-slow test-long mutants test-gpu bench style lint types-strict locks contracts audit-deps sbom clean
+.PHONY: help demo serve tools types test test-fast test-properties test-pages test-guides test-slow test-ray test-long mutants test-gpu bench style lint types-strict locks contracts audit-deps sbom clean
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
+VENV_RAY := .venv-ray
 TEST_JOBS ?= 3
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
+PIP_RAY := $(VENV_RAY)/bin/python -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/bin
 
 help:  ## what each target does
@@ -36,6 +38,16 @@ $(VENV)/.dev: $(VENV)/.server requirements/dev.txt
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@
 
+# Ray is large, no other target needs it, and it fails where `amdsmi` finds no driver: an environment of its own.
+$(VENV_RAY)/.ready: $(VENV)/.dev requirements/ray.txt
+	@echo "setting up: Ray, in $(VENV_RAY)"
+	@"$(PYTHON)" -m venv $(VENV_RAY)
+	@$(PIP_RAY) install --require-hashes -r requirements/venv.txt
+	@$(PIP_RAY) install --require-hashes -r requirements/build.txt
+	@$(PIP_RAY) install --require-hashes -r requirements/ray.txt
+	@$(PIP_RAY) install --no-deps --no-build-isolation --editable ./tallystick_client --editable ./tallystick_node --editable .
+	@touch $@
+
 # --- running ---
 
 demo: $(VENV)/.server  ## the main job on embedded parts, from a signed report to a paid claim
@@ -60,7 +72,7 @@ tools:  ## what the tests use of the system: hledger, Chromium, npm, bubblewrap 
 	@.ci/tools
 
 # Tests start many processes: each would compile our modules again where bytecode is not kept.
-test test-fast test-properties test-pages test-guides test-slow test-long: export PYTHONDONTWRITEBYTECODE :=
+test test-fast test-properties test-pages test-guides test-slow test-ray test-long: export PYTHONDONTWRITEBYTECODE :=
 
 # Compiled once: else each process of the suite compiles all of it in a fresh clone.
 OURS := domain ledger projections api cli node_reporter contracts tallystick_client benchmarks
@@ -86,6 +98,9 @@ test-guides: tools $(VENV)/.dev  ## the guides, walked command by command
 test-slow: tools $(VENV)/.dev  ## the other slow suites: kills, compilers, other databases, more requests
 	@$(SUITE) -m "slow and not long"
 
+test-ray: $(VENV_RAY)/.ready  ## an audit and a settlement on a Ray cluster, a worker and a node killed
+	@$(VENV_RAY)/bin/python -m pytest -m "long" --timeout 3600 tests/ledger/fan_out/test_ray_tasks.py
+
 # The search for profitable cheats costs as much as all the rest, and two at a time are enough where
 # nothing waits.
 test-fast: $(VENV)/.dev  ## the rules alone, without a server or the search for cheats; a fifth of the examples
@@ -96,7 +111,7 @@ test-fast: $(VENV)/.dev  ## the rules alone, without a server or the search for 
 SEEDS_FROM ?= 0
 
 # All that `test` leaves out: the slow suites first.
-test-long: test-properties test-pages test-guides test-slow  ## slow suites, fault injection, a range of every seeded suite (SEEDS_FROM=20000: another)
+test-long: test-properties test-pages test-guides test-slow test-ray  ## slow suites, fault injection, a range of every seeded suite (SEEDS_FROM=20000: another)
 	@$(RUN)/python -m pytest -m "long" --timeout 3600 --hypothesis-profile long
 	@$(RUN)/python -m tests.passes --one-pass $(SEEDS_FROM)
 
@@ -140,10 +155,13 @@ locks: $(VENV)/.dev  ## write requirements/*.txt anew from pyproject.toml
 	  $(COMPILE) --unsafe-package tallystick --unsafe-package tallystick-client --unsafe-package tallystick-node --find-links "$$wheels" \
 	    $$(echo "$$extras" | tr ',' '\n' | sed 's/^/--extra /' | tr '\n' ' ') \
 	    --output-file requirements/$$name.txt pyproject.toml; \
-	done
+	done; \
+	printf 'hypothesis\nhttpx2\npytest\npytest-timeout\npytest-xdist\n' | \
+	  $(COMPILE) --unsafe-package tallystick --unsafe-package tallystick-client --unsafe-package tallystick-node --find-links "$$wheels" \
+	    --extra server --extra ray --constraint requirements/dev.txt --output-file requirements/ray.txt pyproject.toml -
 
 contracts:  ## compile the contracts (needs node) and write contracts/artifacts
 	@cd contracts && npm ci --no-audit --no-fund --loglevel error && node build.mjs
 
 clean:  ## remove what set-up and tests left behind
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV_RAY) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

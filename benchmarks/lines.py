@@ -14,7 +14,7 @@ from benchmarks.books import accrual, books, export, projections, statements
 from benchmarks.epochs import rehearsal, seal_beside, settle
 from benchmarks.fleet import gang, lease_open, matching
 from benchmarks.history import slopes
-from benchmarks.log import append, append_market, ingest
+from benchmarks.log import append, append_market, ingest, verify
 from benchmarks.node import reporter_footprint, reporter_week
 from benchmarks.size import Size
 from benchmarks.workplace import Server
@@ -393,6 +393,38 @@ def seal_beside_lines(result: dict[str, Any]) -> Iterator[Line]:
     )
 
 
+def verify_lines(result: dict[str, Any]) -> Iterator[Line]:
+    """Serial beside the signatures alone; two processes beside serial."""
+    limit, serial = result["limit_signatures_per_second"], result["executors"]["serial"]
+    rate = serial["reports_per_second"]
+    yield Line(
+        f"audit verify, reports of {verify.ROWS} rows, one core",
+        f">= {verify.PER_CORE:,}/s",
+        rate >= verify.PER_CORE,
+        rate,
+        None,
+        limit,
+        None,
+        result["of_limit"],
+        f"{serial['seconds']} s of {result['reports']:,} reports; the limit is their signatures"
+        " alone",
+        processor_ns={"process": round(serial["cpu_seconds_here"] * 1e9 / result["reports"])},
+    )
+    two = result["executors"]["processes:2"]
+    yield Line(
+        "the same by two processes",
+        f">= {verify.TWO_OF_SERIAL} x serial",
+        result["two_processes_of_serial"] >= verify.TWO_OF_SERIAL,
+        two["reports_per_second"],
+        None,
+        2 * limit,
+        None,
+        _ratio(two["reports_per_second"], 2 * limit),
+        f"{two['seconds']} s, {result['two_processes_of_serial']} x serial, one digest;"
+        f" load {result['load_average'][0]}",
+    )
+
+
 def rehearsal_lines(result: dict[str, Any]) -> Iterator[Line]:
     nodes = result["epochs"] * result["nodes"]
     yield Line(
@@ -474,6 +506,7 @@ BENCHMARKS = (
     Benchmark("gang", gang.run, gang_lines),
     Benchmark("settle", Serverless(settle.run), settle_lines),
     Benchmark("seal_beside", seal_beside.run, seal_beside_lines),
+    Benchmark("verify", Serverless(verify.run), verify_lines),
     Benchmark("rehearsal", Serverless(rehearsal.run), rehearsal_lines),
     Benchmark("reporter_footprint", Serverless(reporter_footprint.run), reporter_footprint_lines),
     Benchmark("reporter_week", reporter_week.run, reporter_week_lines),

@@ -36,6 +36,11 @@ REASONS = {
     "rebuild of fleet": "Of 4.4 us of PostgreSQL for each fact of a short log, 3.1 find and decode"
     " facts: an accrual alone, of 1 kB, is read as JSON twice (5 us) for two of its fields, because"
     " PostgreSQL checks a text before it takes it apart.",
+    "audit verify": "More than half of a report's time is its signature; the rest decodes, judges"
+    " and hashes its rows, as the door does. A signature alone takes longer on some machines than a"
+    " whole report may here: the limit beside it says what this one can.",
+    "the same by two processes": "The walk of the facts and the reading of the files' hashes stay"
+    " in one process, and two processes share the caches and the clock of the machine.",
     "lease open": "One process does it all under one interpreter's lock. Two thirds of its time of"
     " the processor is the desk: a third of that looks for the node, a quarter decides and folds, a"
     " quarter encodes and appends, the rest reads what a round needs. Most of the other third is"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.epochs import settle as synthetic
+from benchmarks.log.ray_nodes import (
+    ADDRESS,
+    HEAD,
+    SECOND,
+    open_network,
+    processes,
+    raylets,
+    start,
+    wait_for_both,
+)
 from benchmarks.log.verify import write_bundle
 from benchmarks.size import Size
 from ledger.bundle.verify import verify_bundle
@@ -30,9 +39,6 @@ from ledger.fan_out.ray_tasks import NAME, RayTasks
 
 ROOT = Path(__file__).parents[3]
 SIZE = synthetic.SIZES[Size.TINY].epoch
-PORT = 6399
-NODE = ("--node-ip-address=127.0.0.1", "--num-cpus=1", "--object-store-memory=100000000")
-STARTED_S, STARTS_MAX = 120, 3
 
 
 @dataclass
@@ -73,18 +79,9 @@ def root(folder: Path, executor: Executor, name: str) -> str:
     return synthetic.root_by_lanes(SIZE, files, executor, store)
 
 
-def _processes() -> Iterator[tuple[int, str]]:
-    """Each process that is seen here, and its command line."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            yield int(path.parent.name), path.read_bytes().replace(b"\0", b" ").decode()
-        except (OSError, ValueError):
-            continue
-
-
 def kill_worker(session: str) -> bool:
     """SIGKILL for a process that does a task of this cluster now; whether there was one."""
-    for pid, command in _processes():
+    for pid, command in processes():
         if command.startswith(f"ray::{NAME}"):
             where = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
             if f"RAY_WORK={session}\0" in where:
@@ -96,25 +93,6 @@ def kill_worker(session: str) -> bool:
 # --- two nodes -------------------------------------------------------------------------------
 
 
-def start(folder: Path, *more: str) -> None:
-    """A node beside this process. Ray gives a node 30 s to start, which a busy machine may need
-    twice.
-    """
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", *NODE, *more]
-    with (folder / "ray.log").open("ab") as told:
-        for _ in range(STARTS_MAX):
-            done = subprocess.run(
-                command, stdout=told, stderr=told, timeout=STARTED_S, cwd=ROOT, check=False
-            )
-            if done.returncode == 0:
-                return
-    raise AssertionError(f"a node did not start {STARTS_MAX} times")
-
-
-def raylets() -> set[int]:
-    return {pid for pid, command in _processes() if command.split(" ")[0].endswith("/raylet")}
-
-
 def kill_node(raylet: int) -> bool:
     os.kill(raylet, signal.SIGKILL)
     return True
@@ -123,19 +101,17 @@ def kill_node(raylet: int) -> bool:
 def two_nodes(folder: Path, sockets: Path) -> dict[str, Any]:
     """Both pieces of work on two nodes; then each again, with the second node killed meanwhile."""
     found: dict[str, Any] = {}
-    head = ("--head", f"--port={PORT}", "--include-dashboard=false", "--disable-usage-stats")
-    start(folder, *head, f"--temp-dir={sockets}")
+    start(folder, *HEAD, f"--temp-dir={sockets}")
     first = raylets()
-    address = f"127.0.0.1:{PORT}"
     works: dict[str, Callable[[Executor], str]] = {
         "digest": lambda executor: digest(folder, executor),
         "root": lambda executor: root(folder, executor, f"store_{time.monotonic_ns()}"),
     }
     for name, work in works.items():
-        start(folder, f"--address={address}", "--disable-usage-stats")
+        start(folder, *SECOND)
         (second,) = raylets() - first
-        with RayTasks(address) as tasks:
-            found[f"{name}_processors"] = tasks.processors()
+        with RayTasks(ADDRESS) as tasks:
+            found[f"{name}_processors"] = wait_for_both(tasks)
             found[name], found[f"{name}_seconds"] = _timed(work, tasks)
             killing = Killing(tasks, partial(kill_node, second))
             told = _timed(work, killing)
@@ -152,7 +128,7 @@ def _timed(work: Callable[[Executor], str], executor: Executor) -> tuple[str, fl
 
 def main() -> None:
     folder, sockets = map(Path, sys.argv[1:])
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    open_network()
     sys.stdout.write(json.dumps(two_nodes(folder, sockets)) + "\n")
 
 
