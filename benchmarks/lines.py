@@ -14,7 +14,7 @@ from benchmarks.books import accrual, books, export, projections, statements
 from benchmarks.epochs import rehearsal, seal_beside, settle
 from benchmarks.fleet import gang, lease_open, matching
 from benchmarks.history import slopes
-from benchmarks.log import append, append_market, ingest, verify
+from benchmarks.log import append, append_market, append_shared, ingest, verify
 from benchmarks.node import reporter_footprint, reporter_week
 from benchmarks.size import Size
 from benchmarks.workplace import Server
@@ -109,6 +109,35 @@ def append_market_lines(result: dict[str, Any]) -> Iterator[Line]:
                 row["of_limit"] if side == "books" else _ratio(rates[side], rates["limit"]),
                 processor_ns=row["processor_ns"][side],
             )
+
+
+def append_shared_lines(result: dict[str, Any]) -> Iterator[Line]:
+    rates, p99_ms = result["facts_per_second"], result["p99_ms"]
+    yield Line(
+        f"market log append of {result['conditions']['threads']} threads, one fact each",
+        f">= {append_shared.FIGURE_RATE:,}/s",
+        rates["ours"] >= append_shared.FIGURE_RATE,
+        rates["ours"],
+        rates["stock"],
+        rates["limit"],
+        result["of_stock"],
+        result["of_limit"],
+        f"with an idempotency row each; p99 {p99_ms['ours']} ms, the peer's {p99_ms['stock']} ms",
+        processor_ns=result["processor_ns"]["ours"],
+    )
+    yield Line(
+        "the same, with all views following",
+        f"they lag < {append_shared.FIGURE_LAG_MS} ms at p99",
+        result["lag_p99_ms"] < append_shared.FIGURE_LAG_MS,
+        rates["followed"],
+        rates["stock"],
+        rates["limit"],
+        _ratio(rates["followed"], rates["stock"]),
+        _ratio(rates["followed"], rates["limit"]),
+        f"lag p50 {result['lag_p50_ms']} ms, p99 {result['lag_p99_ms']} ms; an append's p99"
+        f" {p99_ms['followed']} ms",
+        processor_ns=result["processor_ns"]["followed"],
+    )
 
 
 def accrual_lines(result: dict[str, Any]) -> Iterator[Line]:
@@ -495,6 +524,7 @@ BENCHMARKS = (
     Benchmark("ingest", ingest.run, ingest_lines),
     Benchmark("append", append.run, append_lines),
     Benchmark("append_market", append_market.run, append_market_lines),
+    Benchmark("append_shared", append_shared.run, append_shared_lines),
     Benchmark("books", books.run, books_lines),
     Benchmark("accrual", accrual.run, accrual_lines),
     Benchmark("projections", projections.run, projections_lines),

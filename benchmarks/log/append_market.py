@@ -122,7 +122,7 @@ class _Ours:
         self._ledger.close()
 
 
-class _Stock:
+class StockSide:
     def __init__(self, uri: str) -> None:
         given = conninfo_to_dict(uri)
         self._app = Stock(
@@ -160,7 +160,7 @@ class _Stock:
         self._app.close()
 
 
-class _Limit:
+class Limit:
     """The same rows, ready, straight into a table with the same keys."""
 
     def __init__(self, uri: str) -> None:
@@ -249,11 +249,15 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
     with workplace(server) as (_, made), ExitStack() as stack:
         ours = _Ours(made.create_database("append_market_ours"), with_command=False)
         keyed = _Ours(made.create_database("append_market_keyed"), with_command=True)
-        stock = _Stock(made.create_database("append_market_stock"))
-        limit = _Limit(made.create_database("append_market_limit"))
+        stock = StockSide(made.create_database("append_market_stock"))
+        limit = Limit(made.create_database("append_market_limit"))
         for side in (ours, keyed, stock, limit):
             stack.callback(side.close)
-        sides: dict[str, _Ours | _Stock] = {"books": ours, "books_and_key": keyed, "stock": stock}
+        sides: dict[str, _Ours | StockSide] = {
+            "books": ours,
+            "books_and_key": keyed,
+            "stock": stock,
+        }
         results = [_compare(sides, limit, batch, SIZES[size], made.pid) for batch in BATCHES]
         ours.check()
         keyed.check()
@@ -263,7 +267,7 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
 
 
 def _compare(
-    sides: dict[str, _Ours | _Stock], limit: _Limit, batch: int, numbers: Numbers, server: int
+    sides: dict[str, _Ours | StockSide], limit: Limit, batch: int, numbers: Numbers, server: int
 ) -> dict[str, Any]:
     rates: dict[str, list[float]] = {name: [] for name in (*sides, "limit")}
     spent = {name: cpu.Spent(server) for name in sides}
