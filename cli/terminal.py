@@ -349,6 +349,11 @@ EXPECTED: dict[str, tuple[int, str]] = {
         "this database was made by another version: run that version, or use another database",
     ),
     "ledger.migrate.PostgresTooOld": (1, "upgrade PostgreSQL, or set another database"),
+    "ledger.migrate.TextUnusable": (
+        1,
+        "make another: CREATE DATABASE name OWNER login ENCODING 'UTF8' LOCALE 'C.UTF-8'"
+        " TEMPLATE template0",
+    ),
     "ledger.tree.checkpoint.SigningRefused": (
         1,
         "the database is older than what was signed, or another one: restore the right one",
@@ -388,7 +393,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "psycopg.errors.InsufficientPrivilege": (
         1,
         "the login needs CREATEROLE and a database of its own: CREATE ROLE tally LOGIN CREATEROLE;"
-        " CREATE DATABASE tally OWNER tally",
+        " CREATE DATABASE tally OWNER tally ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0",
     ),
     "psycopg.OperationalError": (1, "check that the database runs and TALLYSTICK_DATABASE_URL"),
     "psycopg.ProgrammingError": (1, "check that TALLYSTICK_DATABASE_URL may create and read"),

@@ -45,6 +45,10 @@ class PostgresTooOld(Exception):
     """The SQL of the logs needs a newer PostgreSQL."""
 
 
+class TextUnusable(Exception):
+    """The database stores or sorts text in another way than the views and the tests do."""
+
+
 class HistoryChanged(Exception):
     """A migration that was already applied has other bytes now, or is gone."""
 
@@ -97,8 +101,8 @@ def migrate(
     """Apply what is missing, each file in its own transaction; return the names applied.
 
     `begins` is told each file before it is applied. Raises HistoryChanged when the database was
-    built from other files than these, by a newer version among others, PostgresTooOld, and LockHeld
-    where another process migrates for longer than it is waited for.
+    built from other files than these, by a newer version among others, PostgresTooOld,
+    TextUnusable, and LockHeld where another process migrates for longer than it is waited for.
     """
     with psycopg.connect(conninfo, autocommit=True) as connection:
         return migrate_on(connection, begins=begins)
@@ -108,7 +112,7 @@ def migrate_on(
     connection: Connection, *, begins: Callable[[Migration], None] = lambda _migration: None
 ) -> list[str]:
     """`migrate` on a connection of the login's own role, in autocommit mode: it stays as it was."""
-    _require_version(connection.info.server_version)
+    _require(connection)
     advisory.lock(connection, LOCK_ID, "the migrations, which another process applies")
     try:
         connection.execute(
@@ -138,7 +142,7 @@ def _apply(connection: Connection, migration: Migration) -> None:
 
 def missing(connection: Connection) -> list[Migration]:
     """What `migrate` would apply, in order; changes nothing. Raises like `migrate`."""
-    _require_version(connection.info.server_version)
+    _require(connection)
     made = connection.execute("SELECT to_regclass('public.migration')").fetchone()
     return shipped() if made == (None,) else _missing(connection, shipped())
 
@@ -164,6 +168,31 @@ def writes_past_the_append(connection: Connection) -> tuple[str, str] | None:
         (list(ROLES[1:]), list(LOG_TABLES)),
     ).fetchone()
     return None if row is None else (str(row[0]), str(row[1]))
+
+
+_TEXT = """
+    SELECT current_setting('server_encoding'),
+        array_agg(x ORDER BY x) = array_agg(x ORDER BY x COLLATE "C")
+    FROM unnest(ARRAY['a', 'B', '_', 'b', 'A', '-', 'a_', 'aB']) x
+"""
+
+
+def text_unusable(connection: Connection) -> str | None:
+    """What is wrong with the encoding or the order of text here, in a sentence; None: nothing."""
+    row = connection.execute(_TEXT).fetchone()
+    assert row is not None
+    encoding = row[0].decode() if isinstance(row[0], bytes) else row[0]
+    if encoding != "UTF8":
+        return f"this database stores text as {encoding}, and UTF8 is needed"
+    return None if row[1] else "this database sorts text by a language, and not by its bytes"
+
+
+def _require(connection: Connection) -> None:
+    """Raises PostgresTooOld, TextUnusable."""
+    _require_version(connection.info.server_version)
+    wrong = text_unusable(connection)
+    if wrong is not None:
+        raise TextUnusable(wrong)
 
 
 def _require_version(number: int) -> None:

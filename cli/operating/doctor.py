@@ -147,6 +147,10 @@ def _of_the_database(
         yield Check("database", FAILED, version, f"use {migrate.POSTGRES_MIN} or newer")
         return
     yield Check("database", OK, version)
+    wrong = migrate.text_unusable(connection)
+    if wrong is not None:
+        yield Check("text", FAILED, wrong, "make another database: docs/howto/install.md")
+        return
     yield _durability(connection)
     try:
         missing = migrate.plan(conninfo)

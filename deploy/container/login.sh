@@ -3,5 +3,5 @@
 set -eu
 psql -v ON_ERROR_STOP=1 -v password="$TALLY_PASSWORD" -U postgres <<'SQL'
 CREATE ROLE tally LOGIN CREATEROLE PASSWORD :'password';
-CREATE DATABASE tally OWNER tally;
+CREATE DATABASE tally OWNER tally ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0;
 SQL

@@ -56,6 +56,31 @@ def test_a_login_that_may_create_roles_begins_a_market(oldest: Databases, tmp_pa
     assert tallystick("jobs", "--once", "--json", **at).code == 0
 
 
+@pytest.mark.parametrize(
+    ("made_with", "said"),
+    [
+        ("ENCODING 'SQL_ASCII' LOCALE 'C'", "stores text as SQL_ASCII"),
+        ("LOCALE_PROVIDER icu ICU_LOCALE 'en-US'", "sorts text by a language"),
+    ],
+)
+def test_a_database_with_other_text_is_refused_and_told_how_to_make_one(
+    oldest: Databases, tmp_path: Path, made_with: str, said: str
+) -> None:
+    """No test looks at an order by language, and text came back as bytes: views were not made."""
+    with psycopg.connect(oldest.uri, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS other")
+        connection.execute(f"CREATE DATABASE other {made_with} TEMPLATE template0".encode())
+    at = {"DATABASE_URL": oldest.uri_of("other"), "DATA_DIR": tmp_path}
+    for command in (("migrate",), ("migrate", "--plan"), ("serve",), ("jobs", "--once")):
+        ran = tallystick(*command, **at)
+        assert (ran.code, "Traceback" in ran.err) == (1, False), ran
+        assert said in ran.err
+        assert "ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0" in ran.err
+    told = tallystick("doctor", **at)
+    assert told.code == 1
+    assert said in told.out + told.err
+
+
 def test_every_view_is_made_by_the_superuser_too(oldest: Databases) -> None:
     address = oldest.create_database("views")
     migrate.migrate(address)
