@@ -10,6 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+TO_DISK_BYTES = 2**22
+"""Of a large file, on disk at a time. All at the end, hundreds of megabytes, would hold up every
+commit of a database on the same disk."""
+
 
 def write_durably(path: Path, data: bytes) -> None:
     """Replace a file so that a crash leaves the old bytes or the new ones, on disk."""
@@ -27,10 +31,15 @@ class Draft:
 
     def take(self, pieces: Iterable[bytes]) -> str:
         """Write them one after the other; hex SHA-256 of all of them."""
-        digest = hashlib.sha256()
+        digest, waiting = hashlib.sha256(), 0
         for piece in pieces:
             digest.update(piece)
             self._file.write(piece)
+            waiting += len(piece)
+            if waiting >= TO_DISK_BYTES:
+                self._file.flush()
+                os.fdatasync(self._file.fileno())
+                waiting = 0
         return digest.hexdigest()
 
     def keep(self) -> None:

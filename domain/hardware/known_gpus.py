@@ -11,6 +11,7 @@ compute-runtime (8086). None was measured by us: docs/gpu-runs.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 NVIDIA_VENDOR, AMD_VENDOR, INTEL_VENDOR = 0x10DE, 0x1002, 0x8086
 MULTIPLY_ADDS_A_CLOCK = 64
@@ -37,13 +38,18 @@ class Board:
         return self.multiprocessors * self.boost_mhz * 1_000_000 * MULTIPLY_ADDS_A_CLOCK
 
     def is_named(self, told: str) -> bool:
-        words = told.upper().replace("-", " ").split()
-        return all(word in words for word in self.name.upper().split())
+        return _is_named(self.name, told)
 
     def has_memory(self, mem_bytes: int) -> bool:
         """What drivers tell is a little less than what is sold, and never more than 3 % above."""
         told_gib_tenths = mem_bytes * 10 // 2**30
         return self.memory_gb * 85 <= told_gib_tenths * 10 <= self.memory_gb * 103
+
+
+@lru_cache(maxsize=1_024)  # a fleet has some dozens of names
+def _is_named(name: str, told: str) -> bool:
+    words = told.upper().replace("-", " ").split()
+    return all(word in words for word in name.upper().split())
 
 
 _NVIDIA: dict[int, Board] = {
@@ -112,6 +118,7 @@ BOARDS: dict[int, dict[int, Board]] = {
 """By vendor and device."""
 
 
+@lru_cache(maxsize=1_024)
 def vendor_of(pci_id: str | None) -> int | None:
     """The vendor in a PCI id: device in the upper half, vendor in the lower, as NVML tells it."""
     try:
@@ -120,6 +127,7 @@ def vendor_of(pci_id: str | None) -> int | None:
         return None
 
 
+@lru_cache(maxsize=1_024)
 def board_of(pci_id: str | None) -> Board | None:
     """The board of a PCI id; None for one that is not in the table."""
     vendor = vendor_of(pci_id)

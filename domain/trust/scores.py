@@ -84,6 +84,24 @@ def rate(
     return _rated(kind, seen, {}, terms.prior_strength, terms)
 
 
+def score(
+    kind: str, seen: Mapping[str, Evidence], terms: ReputationTerms = REPUTATION_TERMS
+) -> tuple[int, bool]:
+    """The score of `rate` and whether it is provisional, without what it is made of: a seal asks
+    this of every node and of every owner.
+    """
+    strength, mean_ppm, z_micro = terms.prior_strength, terms.prior_mean_ppm, terms.z_micro
+    found = 0
+    for weight in terms.weights_of(kind):
+        one = seen.get(weight.name, NO_EVIDENCE)
+        found += weight.ppm * lower_bound(one.g, one.n, mean_ppm, strength, z_micro)
+    return found // PPM, _leases(kind, seen) < terms.provisional_leases
+
+
+def _leases(kind: str, seen: Mapping[str, Evidence]) -> int:
+    return seen.get(LEASES_OF[kind], NO_EVIDENCE).total // OBSERVATION
+
+
 def rate_for_client(
     kind: str,
     seen: Mapping[str, Evidence],
@@ -118,10 +136,10 @@ def _rated(
         )
         for weight in terms.weights_of(kind)
     )
-    leases = seen.get(LEASES_OF[kind], NO_EVIDENCE).total // OBSERVATION
-    score = sum(one.weight_ppm * one.bound_ppm for one in inputs) // PPM
-    assert 0 <= score <= PPM, inputs
-    return Rating(score, leases < terms.provisional_leases, leases, inputs)
+    leases = _leases(kind, seen)
+    score_ppm = sum(one.weight_ppm * one.bound_ppm for one in inputs) // PPM
+    assert 0 <= score_ppm <= PPM, inputs
+    return Rating(score_ppm, leases < terms.provisional_leases, leases, inputs)
 
 
 def _input(

@@ -48,7 +48,8 @@ def nodes_of(rows: CutRows) -> list[NodeCut]:
             assert account_id is not None, node_id
             accounts[node_id] = account_id
     tokens = _tokens(rows)
-    scores = {node_id: one.score_ppm for node_id, one in standings_of(rows.standings).items()}
+    standings = standings_of(rows.standings, accounts)
+    scores = {node_id: one.score_ppm for node_id, one in standings.items()}
     nothing = Tokens()
     return [
         NodeCut(

@@ -3,21 +3,23 @@
     rows of all slices together == all rows;    the rows of one node are in one slice
 
 Each question gives the node first and is in order of it. None is read further than its next
-`ROWS_MAX` rows, so that what is in memory does not grow with the fleet.
+`ROWS_MAX` rows or some times as many, so that what is in memory does not grow with the fleet.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Protocol
 
 ROWS_MAX = 4_096
-"""Rows of one question in one slice, unless a single node has more."""
+"""Rows of one question in one slice, times how many a node commonly has there, unless a single node
+has more."""
 
 Row = tuple[Any, ...]
+NARROW: Mapping[int, int] = {}
 _NODE = itemgetter(0)
 
 
@@ -38,10 +40,10 @@ class Known:
 
 
 class _Stream:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, width: int) -> None:
         self._source = source
         self._rows: list[Row] = []
-        self._room = ROWS_MAX
+        self._room = self._step = ROWS_MAX * width
         self._is_over = False
 
     def fill(self) -> None:
@@ -64,14 +66,17 @@ class _Stream:
 
     def widen(self) -> None:
         """One node has more rows than fit."""
-        self._room += ROWS_MAX
+        self._room += self._step
 
 
-def sliced(sources: Sequence[Source]) -> Iterator[list[list[Row]]]:
+def sliced(
+    sources: Sequence[Source], widths: Mapping[int, int] = NARROW
+) -> Iterator[list[list[Row]]]:
     """The rows of each source for the next nodes, until all are read. None of it is a slice of no
-    rows, but where there are none at all.
+    rows, but where there are none at all. `widths`: how many rows a node commonly has in the source
+    at a place, which is 1 where nothing is told: slices are not smaller for it.
     """
-    streams = [_Stream(source) for source in sources]
+    streams = [_Stream(source, widths.get(place, 1)) for place, source in enumerate(sources)]
     while True:
         for stream in streams:
             stream.fill()

@@ -3,13 +3,13 @@
     score as of p, on day d == rate(weighed(rows known at p, d)): `domain/trust/evidence.py`
 
 Nothing is kept but evidence: a score changes every day by itself. SQL adds up, the domain decides.
-The view `reputation` must have reached the position asked for. For settlement: `read_standings`.
+The view `reputation` must have reached the position asked for. For a seal: `standing_questions`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from domain.trust.reputation_terms import (
     UPTIME,
     ReputationTerms,
 )
-from domain.trust.scores import Evidence, Rating, lesser, rate, rate_for_client
+from domain.trust.scores import Evidence, Rating, lesser, rate, rate_for_client, score
 from projections.runner import Connection
 
 KNOWN_MAX = 1_000
@@ -47,10 +47,11 @@ _NAMED = f"""
     ) d
 """
 _THEN = f"""
-    SELECT d.subject_id, d.input, d.day, d.good - coalesce(l.good, 0)::bigint AS good,
-        d.total - coalesce(l.total, 0)::bigint AS total
+    SELECT d.subject_id, d.input, d.day, d.good - coalesce(l.good, 0) AS good,
+        d.total - coalesce(l.total, 0) AS total
     FROM ({{now}}) d LEFT JOIN (
-        SELECT subject_id, input, day, from_day, client_id, sum(good) AS good, sum(total) AS total
+        SELECT subject_id, input, day, from_day, client_id, sum(good)::bigint AS good,
+            sum(total)::bigint AS total
         FROM proj_reputation.evidence WHERE position > %(as_of)s AND {_WHEN}
             AND (%(ids)s::text[] IS NULL OR subject_id = ANY(%(ids)s))
         GROUP BY 1, 2, 3, 4, 5
@@ -92,48 +93,32 @@ def read_evidence(
     recorded on a later day, nor faults whose dispute window is not over on that day. `client_id`:
     what came through that client only or, with `others`, all the rest.
     """
-    found: Seen = defaultdict(dict)
-    for subject_id, name, *counted in _evidence_rows(
-        connection,
-        kind,
-        subject_ids,
-        day=day,
-        as_of=as_of,
-        terms=terms,
-        client_id=client_id,
-        others=others,
-    ):
-        found[subject_id][name] = Evidence(*counted)
-    return found
-
-
-def _evidence_rows(
-    connection: Connection,
-    kind: str,
-    subject_ids: Sequence[str] | None,
-    *,
-    day: int,
-    as_of: int | None,
-    terms: ReputationTerms,
-    client_id: str | None = None,
-    others: bool = False,
-) -> list[EvidenceRow]:
-    assert kind in KINDS, kind
     values: dict[str, Any] = {
-        "kind": kind,
-        "day": day,
+        **_asked(kind, day, as_of, terms),
         "ids": None if subject_ids is None else list(subject_ids),
-        "as_of": as_of,
         "client": client_id,
         "mine": not others,
-        "weights": list(weights(terms.half_life_days, terms.horizon_days)),
     }
     if as_of is not None:
         _require_reached(connection, as_of)
     now = _ALL if subject_ids is None else _NAMED
     sql = _FOLDED.format(rows=now if as_of is None else _THEN.format(now=now))
     with connection.cursor(binary=True) as cursor:
-        return cursor.execute(sql.encode(), values).fetchall()
+        return _seen(cursor.execute(sql.encode(), values).fetchall())
+
+
+def _asked(kind: str, day: int, as_of: int | None, terms: ReputationTerms) -> dict[str, Any]:
+    """Of all subjects, by what everybody saw."""
+    assert kind in KINDS, kind
+    return {
+        "kind": kind,
+        "day": day,
+        "ids": None,
+        "as_of": as_of,
+        "client": None,
+        "mine": True,
+        "weights": list(weights(terms.half_life_days, terms.horizon_days)),
+    }
 
 
 def _require_reached(connection: Connection, as_of: int) -> None:
@@ -197,11 +182,12 @@ def read_scores(
     """
     seen = read_evidence(connection, kind, subject_ids, day=day, as_of=as_of, terms=terms)
     named = seen if subject_ids is None else subject_ids
-    found = {}
-    for subject_id in named:
-        rating = rate(kind, seen.get(subject_id, {}), terms)
-        found[subject_id] = Scored(rating.score_ppm, rating.is_provisional)
-    return found
+    return {subject_id: _scored(kind, seen.get(subject_id, {}), terms) for subject_id in named}
+
+
+def _scored(kind: str, seen: Mapping[str, Evidence], terms: ReputationTerms) -> Scored:
+    """Without evidence it is the start."""
+    return Scored(*score(kind, seen, terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +207,46 @@ class Standing:
 
 
 class StandingRows(NamedTuple):
-    """What standings are made of, as it was read."""
+    """What standings are made of, as it was read; the node comes first in each row. The columns are
+    those of `standing_questions`.
+    """
 
-    owner_of: Mapping[str, str]
+    owner_of: Sequence[tuple[str, str]]
     nodes: Sequence[EvidenceRow]
     owners: Sequence[EvidenceRow]
 
 
+_OWNER_OF = """
+    SELECT subject_id, owner_id FROM proj_reputation.subject
+    WHERE kind = 'node' AND position <= %(as_of)s ORDER BY subject_id
+"""
+_OF_ALL = _FOLDED.format(rows=_THEN.format(now=_ALL))
+_OF_NODES = f"{_OF_ALL} ORDER BY subject_id"
+# The evidence of an owner beside each of its nodes: so it is read in their order too.
+_OF_OWNERS = f"""
+    SELECT s.subject_id, o.input, o.g, o.n, o.good, o.total
+    FROM ({_OF_ALL}) o (owner_id, input, g, n, good, total)
+    JOIN proj_reputation.subject s USING (owner_id)
+    WHERE s.kind = 'node' AND s.position <= %(as_of)s ORDER BY s.subject_id
+"""
+INPUTS = len(REPUTATION_TERMS.node_weights)
+"""Rows that a node or its owner commonly has."""
+
+
+def standing_questions(
+    connection: Connection, *, as_of: int, day: int, terms: ReputationTerms = REPUTATION_TERMS
+) -> list[tuple[str, dict[str, Any]]]:
+    """What to ask for the fields of `StandingRows`, all nodes at once and in their order: each
+    question with its values. A few thousand nodes at a time cost twice as much.
+    """
+    _require_reached(connection, as_of)
+    of_nodes, of_owners = (_asked(kind, day, as_of, terms) for kind in (NODE, PROVIDER))
+    return [(_OWNER_OF, of_nodes), (_OF_NODES, of_nodes), (_OF_OWNERS, of_owners)]
+
+
 def read_standings(
     connection: Connection,
-    node_ids: Sequence[str],
+    node_ids: Collection[str],
     *,
     as_of: int,
     day: int,
@@ -242,43 +258,25 @@ def read_standings(
     Deterministic: the same facts up to `as_of` give the same answer, whenever it is asked. Nodes
     nobody registered by then are left out. Three queries, whatever the number of nodes.
     """
-    rows = read_standing_rows(connection, node_ids, as_of=as_of, day=day, terms=terms)
-    return standings_of(rows, terms)
-
-
-def read_standing_rows(
-    connection: Connection,
-    node_ids: Sequence[str],
-    *,
-    as_of: int,
-    day: int,
-    terms: ReputationTerms = REPUTATION_TERMS,
-) -> StandingRows:
-    """What `standings_of` judges, here or in another process."""
-    sql = """SELECT subject_id, owner_id FROM proj_reputation.subject
-        WHERE kind = 'node' AND position <= %s AND subject_id = ANY(%s)"""
-    owner_of = {
-        str(node_id): str(owner_id)
-        for node_id, owner_id in connection.execute(sql, (as_of, list(node_ids)))
-    }
-
-    def rows(kind: str, subject_ids: Sequence[str]) -> list[EvidenceRow]:
-        return _evidence_rows(connection, kind, subject_ids, day=day, as_of=as_of, terms=terms)
-
-    return StandingRows(
-        owner_of, rows(NODE, list(owner_of)), rows(PROVIDER, sorted(set(owner_of.values())))
-    )
+    asked = standing_questions(connection, as_of=as_of, day=day, terms=terms)
+    rows = [connection.execute(sql.encode(), values).fetchall() for sql, values in asked]
+    return standings_of(StandingRows(*rows), node_ids, terms)
 
 
 def standings_of(
-    rows: StandingRows, terms: ReputationTerms = REPUTATION_TERMS
+    rows: StandingRows, node_ids: Collection[str], terms: ReputationTerms = REPUTATION_TERMS
 ) -> dict[str, Standing]:
-    """Judge what `read_standing_rows` found."""
-    nodes = _rated(NODE, rows.nodes, rows.owner_of, terms)
-    owners = _rated(PROVIDER, rows.owners, set(rows.owner_of.values()), terms)
+    """Judge these nodes by what was read, here or in another process."""
+    nodes, owners = _seen(rows.nodes), _seen(rows.owners)
+    of_owner: dict[str, Scored] = {}
     found = {}
-    for node_id, owner_id in rows.owner_of.items():
-        node, owner = nodes[node_id], owners[owner_id]
+    for node_id, owner_id in rows.owner_of:
+        if node_id not in node_ids:
+            continue
+        owner = of_owner.get(owner_id)
+        if owner is None:
+            owner = of_owner[owner_id] = _scored(PROVIDER, owners.get(node_id, {}), terms)
+        node = _scored(NODE, nodes.get(node_id, {}), terms)
         is_provisional = node.is_provisional or owner.is_provisional
         found[node_id] = Standing(
             node_id, owner_id, node.score_ppm, owner.score_ppm, is_provisional
@@ -286,14 +284,11 @@ def standings_of(
     return found
 
 
-def _rated(
-    kind: str, rows: Sequence[EvidenceRow], named: Iterable[str], terms: ReputationTerms
-) -> dict[str, Rating]:
-    """Of those that are named nobody is left out: without evidence it is the start."""
+def _seen(rows: Sequence[EvidenceRow]) -> Seen:
     seen: Seen = defaultdict(dict)
     for subject_id, name, *counted in rows:
         seen[subject_id][name] = Evidence(*counted)
-    return {who: rate(kind, seen.get(who, {}), terms) for who in named}
+    return seen
 
 
 @dataclass(frozen=True, slots=True)

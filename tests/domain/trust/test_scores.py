@@ -20,6 +20,7 @@ from domain.trust.reasons import TrustReason
 from domain.trust.reputation_terms import (
     COMPLETION,
     CONDUCT,
+    KINDS,
     PAYMENT,
     PERFORMANCE,
     REPUTATION_TERMS,
@@ -39,9 +40,11 @@ from domain.trust.scores import (
     posterior_mean,
     rate,
     rate_for_client,
+    score,
 )
 
 TODAY = 20_000
+NAMES = (COMPLETION, UPTIME, PERFORMANCE, RESPONSIVENESS, PAYMENT, CONDUCT)
 Days = list[tuple[int, int, int]]
 
 
@@ -197,6 +200,18 @@ def test_a_root_is_the_largest_integer_that_does_not_pass(radicand: int, degree:
 def test_a_square_root_is_the_smallest_integer_that_reaches_the_square(square: int) -> None:
     root = ceil_sqrt(square)
     assert (root - 1) ** 2 < square <= root**2
+
+
+@given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(NAMES), DAYS))
+def test_a_score_alone_is_that_of_the_rating(
+    kind: str, days: dict[str, list[tuple[int, int, int]]]
+) -> None:
+    seen = {
+        name: fold(_days(*((age, good, good + bad) for age, good, bad in rows)), TODAY)
+        for name, rows in days.items()
+    }
+    rating = rate(kind, seen)
+    assert score(kind, seen) == (rating.score_ppm, rating.is_provisional)
 
 
 @given(DAYS, st.integers(0, 60))

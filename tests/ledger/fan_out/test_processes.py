@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -20,7 +21,7 @@ from domain.money import MoneyReason
 from domain.refusal import Refused
 from ledger.fan_out.choice import ChoiceInvalid, opened
 from ledger.fan_out.executor import Serial, WorkLost
-from ledger.fan_out.processes import DEATHS_MAX, Processes
+from ledger.fan_out.processes import DEATHS_MAX, OBJECTS_MAX, Processes
 
 
 def square(number: int) -> int:
@@ -65,6 +66,17 @@ def test_results_come_in_the_order_of_the_tasks_however_many_there_are(two: Proc
     numbers = range(50)
     assert list(two.map(square, iter(numbers))) == list(Serial().map(square, numbers))
     assert list(two.map(square, [])) == []
+
+
+def as_it_runs(_task: int) -> tuple[int, int]:
+    return os.getpriority(os.PRIO_PROCESS, 0), gc.get_threshold()[0]
+
+
+def test_processes_stand_back_and_rarely_look_for_cycles(two: Processes) -> None:
+    """Others waited for a processor that a seal had, and a third of its time went into looking."""
+    niceness, objects = next(iter(two.map(as_it_runs, [0])))
+    assert niceness > os.getpriority(os.PRIO_PROCESS, 0)
+    assert objects == OBJECTS_MAX
 
 
 def test_a_refusal_comes_back_whole(two: Processes) -> None:

@@ -227,6 +227,34 @@ def test_a_cut_says_the_same_after_more_was_told_and_after_a_rebuild(network: Ne
     assert nodes(network, 1) == before
 
 
+def test_the_evidence_is_read_once_however_many_slices_a_cut_has(network: Network) -> None:
+    for number, name in enumerate((A, B), 1):
+        network.join(name, gpu(number))
+        network.report(name, (Device(id=gpu(number)), 0, GPU_HOUR_US))
+    network.close()
+    network.read()
+    connection = network.connection
+    connection.execute(
+        """INSERT INTO proj_reputation.day
+        SELECT kind, subject_id, 'uptime', day, day, '', 43200, 86400
+        FROM proj_reputation.subject CROSS JOIN generate_series(1, 3) day"""
+    )
+    with connection.transaction(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "ROWS_MAX", 1)
+        before = _scans(connection)
+        assert len(_nodes(network, 1)) == 2
+        scans = {name: count - before[name] for name, count in _scans(connection).items()}
+    assert scans["day"] == 2, "of nodes, and of owners"
+    assert max(scans.values()) == 2
+
+
+def _scans(connection: psycopg.Connection[Any]) -> dict[str, int]:
+    """How often this transaction looked through a table, or for something in it."""
+    sql = """SELECT relname, seq_scan + coalesce(idx_scan, 0) FROM pg_stat_xact_user_tables
+        WHERE schemaname = 'proj_reputation' AND relname IN ('day', 'evidence', 'subject')"""
+    return dict(connection.execute(sql).fetchall())
+
+
 def test_leased_time_that_a_renter_signed_for_before_the_cut_lifts_a_device_of_tier_2(
     network: Network,
 ) -> None:

@@ -27,26 +27,41 @@ class Watched(Known):
         return found
 
 
-@given(st.lists(rows, min_size=1, max_size=4), st.integers(1, 5))
+@given(
+    st.lists(rows, min_size=1, max_size=4),
+    st.integers(1, 5),
+    st.dictionaries(st.integers(0, 3), st.integers(1, 4)),
+)
 def test_slices_are_all_rows_in_order_and_no_node_is_in_two(
-    told: list[list[Row]], at_once: int
+    told: list[list[Row]], at_once: int, widths: dict[int, int]
 ) -> None:
     sources = [Watched(some) for some in told]
-    most = max([at_once, *(len(_of(some, name)) + at_once for some in told for name in "abcdeé")])
+    mosts = []
+    for place, some in enumerate(told):
+        room = at_once * widths.get(place, 1)
+        mosts.append(room + max((len(_of(some, name)) for name in "abcdeé"), default=0))
     found: list[list[Row]] = [[] for _ in told]
     last = ""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "ROWS_MAX", at_once)
-        for taken in sliced(sources):
+        for taken in sliced(sources, widths):
             nodes = sorted({row[0] for some in taken for row in some})
             assert nodes
             assert nodes[0] > last
             last = nodes[-1]
-            for source, some, kept in zip(sources, taken, found, strict=True):
+            for source, some, kept, most in zip(sources, taken, found, mosts, strict=True):
                 assert source.ahead <= most
                 source.ahead -= len(some)
                 kept += some
     assert found == [sorted(some, key=lambda row: row[0]) for some in told]
+
+
+def test_a_source_with_many_rows_of_a_node_makes_no_smaller_slices() -> None:
+    names = [f"{number:05}" for number in range(3 * streams.ROWS_MAX)]
+    wide = Known([(name, number) for name in names for number in range(4)])
+    slices = [len(taken[0]) for taken in sliced([Known([(name,) for name in names]), wide], {1: 4})]
+    assert min(slices[:3]) >= streams.ROWS_MAX - 1
+    assert sum(slices) == len(names)
 
 
 def _of(some: list[Row], name: str) -> list[Row]:
