@@ -29,7 +29,7 @@ from projections.runner import Connection, Projection
 from projections.tables import PROJECTIONS, Rebuilt
 
 T = TypeVar("T")
-FACTS_MAX: Final = runner.REBUILD_FACTS_MAX
+FACTS_MAX: Final = 2 * runner.REBUILD_FACTS_MAX
 REPORTS_APART: Final = 50_000
 
 

@@ -3,15 +3,15 @@
     facts of a rule == what `runner.statement` would give it for the same range
 
 In a log of many kinds most are seldom, and each rule would search the whole range for its own:
-those are sorted into one copy first, and looked up there. A kind that several rules read has a
-table, with a column for every field that some rule reads of it, where it has facts enough.
+those are copied out first, and looked up there. Kinds that the same rules read have one table, with
+a column for every field that some rule reads of them, where there are facts enough.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import psycopg
@@ -32,7 +32,7 @@ class Decoded:
 
     Where two rules read one field as different types, the column has the first one's, and the other
     rule decodes the facts of that kind for itself; so do all, where one of these facts cannot be
-    read. Raises GapInLog.
+    read. `whole`: kinds that one rule reads have tables as well. Raises GapInLog.
     """
 
     def __init__(
@@ -42,19 +42,16 @@ class Decoded:
         schema: str,
         first: int,
         last: int,
+        *,
+        whole: bool = False,
     ) -> None:
-        self._first, self._last = first, last
+        began = time.perf_counter()
+        self._first, self.last = first, last
         self._counted = runner.counted(connection, first, last)
         rules = [rule for projection in projections for rule in projection.rules]
-        readers = Counter(topic for rule in rules for topic in self._topics(rule))
-        again = {topic: self._counted[topic] * (each - 1) for topic, each in readers.items()}
-        decoded = [topic for topic in readers if again[topic] > DECODED_AGAIN_MAX]
-        self._columns: dict[str, dict[str, str]] = {topic: {} for topic in decoded}
-        for rule in rules:
-            for topic in self._topics(rule):
-                for name, kind in runner.fields_of(rule):
-                    self._columns.get(topic, {}).setdefault(name, kind)
-        self._tables = {topic: f"{schema}.t{n}" for n, topic in enumerate(decoded)}
+        self._columns: dict[str, dict[str, str]] = {}
+        self._tables: dict[str, str] = {}
+        groups = self._groups(rules, 0 if whole else 1)
         with connection.transaction():
             connection.execute(
                 "SET LOCAL synchronous_commit = off; SET LOCAL work_mem = '64MB';"
@@ -62,20 +59,39 @@ class Decoded:
                 f" DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}".encode()
             )
             self._found_in = self._sort_seldom(connection, rules, f"{schema}.seldom")
-            for topic in decoded:
-                self._decode(connection, topic)
+            for number, (topics, readers) in enumerate(groups):
+                self._decode(connection, topics, readers, f"{schema}.t{number}")
+        self.seconds = time.perf_counter() - began
 
     def apply(self, connection: Connection, projection: Projection, schema: str) -> float:
         """Run the rules of one view over the range, in `schema`; returns the seconds."""
         began = time.perf_counter()
-        span = {"first": self._first, "last": self._last}
+        span = {"first": self._first, "last": self.last}
         with connection.transaction():
             assert runner.lock(connection, schema) == self._first, schema
             for rule in projection.rules:
                 if runner.is_asked(rule, self._counted):
                     connection.execute(self._statement(rule, schema), span)
-            runner.move(connection, schema, self._last)
+            runner.move(connection, schema, self.last)
         return time.perf_counter() - began
+
+    def _groups(self, rules: Sequence[Rule], once: int) -> list[tuple[list[str], list[Rule]]]:
+        """Kinds that the same rules read, and these rules, where enough facts would be decoded by
+        more than `once` of them.
+        """
+        readers: dict[str, list[int]] = {}
+        for number, rule in enumerate(rules):
+            for topic in self._topics(rule):
+                readers.setdefault(topic, []).append(number)
+        kinds: dict[tuple[int, ...], list[str]] = {}
+        for topic, numbers in readers.items():
+            kinds.setdefault(tuple(numbers), []).append(topic)
+        return [
+            (topics, [rules[number] for number in numbers])
+            for numbers, topics in kinds.items()
+            if sum(self._counted[topic] for topic in topics) * (len(numbers) - once)
+            > DECODED_AGAIN_MAX
+        ]
 
     def _sort_seldom(
         self, connection: Connection, rules: Iterable[Rule], table: str
@@ -83,7 +99,7 @@ class Decoded:
         """Kinds that are few, and the table that has their facts as they are stored. Facts of a
         kind keep the order of their positions.
         """
-        most = (self._last - self._first) / SELDOM
+        most = (self.last - self._first) / SELDOM
         asking = [
             [topic for topic in self._topics(rule) if self._counted[topic] < most]
             for rule in rules
@@ -95,21 +111,26 @@ class Decoded:
         connection.execute(
             f"CREATE UNLOGGED TABLE {table} AS SELECT notification_id, originator_version, topic,"
             f" recorded_us, state FROM {runner.LOG} WHERE notification_id > {self._first}"
-            f" AND notification_id <= {self._last} AND topic IN ({runner.names_of(seldom)})"
-            f" ORDER BY topic, notification_id; CREATE INDEX ON {table} (topic)".encode()
+            f" AND notification_id <= {self.last} AND topic IN ({runner.names_of(seldom)});"
+            f" CREATE INDEX ON {table} (topic)".encode()
         )
         return dict.fromkeys(seldom, table)
 
-    def _decode(self, connection: Connection, topic: str) -> None:
-        told = ", ".join(f"{name} {kind}" for name, kind in self._columns[topic].items())
-        try:
-            with connection.transaction():
-                connection.execute(
-                    f"CREATE UNLOGGED TABLE {self._tables[topic]} AS"
-                    f" {' UNION ALL '.join(self._stored([topic], told))}".encode()
-                )
-        except psycopg.DataError:
-            del self._tables[topic]
+    def _decode(
+        self, connection: Connection, topics: list[str], rules: list[Rule], table: str
+    ) -> None:
+        columns: dict[str, str] = {}
+        for rule in rules:
+            for name, kind in runner.fields_of(rule):
+                columns.setdefault(name, kind)
+        told = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+        with suppress(psycopg.DataError), connection.transaction():
+            connection.execute(
+                f"CREATE UNLOGGED TABLE {table} AS"
+                f" {' UNION ALL '.join(self._stored(topics, told))}".encode()
+            )
+            self._tables |= dict.fromkeys(topics, table)
+            self._columns |= dict.fromkeys(topics, columns)
 
     def _topics(self, rule: Rule) -> list[str]:
         """The kinds of facts in the range that a rule reads."""
@@ -122,13 +143,15 @@ class Decoded:
             return runner.statement(rule, schema)
         fields = runner.fields_of(rule)
         names = ", ".join([_ALWAYS, *(name for name, _ in fields)])
-        parts, others = [], []
+        found, others = [], []
         for topic in self._topics(rule):
-            table, columns = self._tables.get(topic), self._columns.get(topic, {})
-            if table is not None and all(columns[name] == kind for name, kind in fields):
-                parts.append(f"SELECT {names} FROM {table}")
+            columns = self._columns.get(topic, {})
+            if topic in self._tables and all(columns[name] == kind for name, kind in fields):
+                found.append(self._tables[topic])
             else:
                 others.append(topic)
+        # Of a table all kinds are read: the rules that read one of them read all.
+        parts = [f"SELECT {names} FROM {table}" for table in dict.fromkeys(found)]
         if not parts and rule.topics == (runner.EVERY,):
             return runner.statement(rule, schema)
         # A log that was tampered with may hold any name, and this text is given parameters.
@@ -141,7 +164,7 @@ class Decoded:
         for topic in topics:
             places.setdefault(self._found_in.get(topic, runner.LOG), []).append(topic)
         found = [runner.facts_of(some, fields, place) for place, some in places.items()]
-        bounds = (("%(first)s", str(self._first)), ("%(last)s", str(self._last)))
+        bounds = (("%(first)s", str(self._first)), ("%(last)s", str(self.last)))
         for name, value in bounds:
             found = [part.replace(name, value) for part in found]
         return found

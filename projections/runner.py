@@ -35,7 +35,7 @@ MARKET = "market"
 LANES = 64
 FOLLOW_FACTS_MAX = 2_000
 """Facts (or reports) of one step while following."""
-REBUILD_FACTS_MAX = 50_000
+REBUILD_FACTS_MAX = 25_000
 """Facts of one step of a rebuild: nobody waits for the locks it holds."""
 OWNER = "tallystick_projections"
 """The role that owns the views and what is made beside them, whoever makes it."""

@@ -14,6 +14,7 @@ import secrets
 import threading
 import time
 from collections.abc import Container, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -197,9 +198,8 @@ def _rebuilt(
         drop(connection, projection, schema=left)
     create(connection, projection, schema=beside, indexes=False)
     started = time.perf_counter()
-    facts = reports = 0
-    while moved := _next_facts(connection, projection, beside, facts, facts_max):
-        facts += moved
+    reports = 0
+    facts = _apply_all(connection, projection, beside, facts_max)
     if projection.reports is not None:
         reports = all_lanes(connection, projection, beside, conninfo, workers)
     with connection.transaction():
@@ -212,17 +212,41 @@ def _rebuilt(
     return Rebuilt(projection.name, facts, reports, seconds, differing)
 
 
-def _next_facts(
-    connection: Connection, projection: Projection, schema: str, first: int, facts_max: int
-) -> int:
-    """Apply the facts after a position to what is built; returns how many, 0 at the head."""
-    scratch = f"{DECODED}{projection.name}"
-    last = min(head(connection), first + facts_max)
-    if first == last:
-        connection.execute(f"DROP SCHEMA IF EXISTS {scratch} CASCADE".encode())
-        return 0
-    Decoded(connection, [projection], scratch, first, last).apply(connection, projection, schema)
-    return last - first
+def _apply_all(connection: Connection, projection: Projection, schema: str, facts_max: int) -> int:
+    """Apply the market log, up to its head, to what is built; returns how many facts. While a range
+    is applied, a connection of its own decodes the next one.
+
+    Kinds that one rule reads are decoded there too where that is faster, which the first two ranges
+    tell: a rule that looks elsewhere first decodes few of them. The rows are the same.
+    """
+    scratch = [f"{DECODED}{projection.name}_{each}" for each in (0, 1)]
+    known = connection.info
+    twin = psycopg.connect(known.dsn, password=known.password or None, autocommit=True)
+    with twin as beside, ThreadPoolExecutor(1) as thread:
+
+        def decode(number: int, first: int, whole: bool) -> Decoded | None:
+            last = min(head(beside), first + facts_max)
+            if first < last:
+                place = scratch[number % 2]
+                return Decoded(beside, [projection], place, first, last, whole=whole)
+            _forget(beside, scratch[number % 2])
+            return None
+
+        facts, number, whole = 0, 0, False
+        took = {True: 0.0, False: 0.0}
+        waited = thread.submit(decode, number, facts, whole)
+        while (decoded := waited.result()) is not None:
+            facts, number = decoded.last, number + 1
+            next_whole = took[True] <= took[False]
+            waited = thread.submit(decode, number, facts, next_whole)
+            took[whole] = max(decoded.seconds, decoded.apply(connection, projection, schema))
+            whole = next_whole
+        _forget(beside, scratch[(number + 1) % 2])
+    return facts
+
+
+def _forget(connection: Connection, schema: str) -> None:
+    connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
 
 
 def head(connection: Connection) -> int:

@@ -62,16 +62,19 @@ COVERS = "BETWEEN b.first_position AND least(b.last_position, b.position)"
 
 _IS_FINAL = """f.topic IN ('lease.usage_accrued.v1', 'resource.accrued.v1', 'volume.charged.v1')
     AND f.reserve_drawn IS NULL AND f.owed IS NULL AND f.late IS NULL
-    AND strpos(coalesce(f.drawn::text, ''), '"card"') = 0
-    AND strpos(coalesce(f.drawn::text, ''), '"owed"') = 0
-    AND strpos(coalesce(f.drawn::text, ''), '"burned"') = 0"""
+    AND strpos(d.told, '"card"') = 0 AND strpos(d.told, '"owed"') = 0
+    AND strpos(d.told, '"burned"') = 0"""
 """SQL: of such a charge nothing waits, and nothing was retired at use: its whole burn part is one
 final lot. Told by the text of what was drawn, which is cheap to read; a charge that this does not
 name may be such a one as well.
 """
 
 _WAITING_LOTS = f"""
-    rest AS (SELECT * FROM facts f WHERE ({_IS_FINAL}) IS NOT TRUE), pays AS (
+    known AS MATERIALIZED (
+        SELECT f.*, ({_IS_FINAL}) IS TRUE AS is_final
+        FROM facts f CROSS JOIN LATERAL (
+            SELECT coalesce(f.drawn::text, '') AS told OFFSET 0) d
+    ), rest AS (SELECT * FROM known WHERE NOT is_final), pays AS (
         SELECT * FROM (
             SELECT f.position, part->>'source' AS source,
                 coalesce(part->>'account_id', f.account_id) AS payer_id,
@@ -148,7 +151,7 @@ LOTS = (
         WHERE c.due > coalesce(w.units, 0)
         UNION ALL
         SELECT f.position, 'final', '', (f.parts_new->>'burn')::numeric, NULL, f.position
-        FROM facts f WHERE {_IS_FINAL} AND (f.parts_new->>'burn')::numeric > 0""",
+        FROM known f WHERE is_final AND (f.parts_new->>'burn')::numeric > 0""",
     ),
     Rule(
         ("adjustment.booked.v1",),

@@ -145,7 +145,9 @@ _ESCROW = """INSERT INTO own.escrow
     JOIN public.account a ON a.name = n.name ORDER BY a.id, n.position
     ON CONFLICT (account) DO NOTHING"""
 
-_FRESH = """touched AS (
+# Accounts of parties that were moved for the first time, whose they are, and which part; parts that
+# are new are opened in the order in which they were moved.
+_HOLDERS = """WITH touched AS (
         SELECT account, min(position) AS position FROM (
             SELECT position, unnest(accounts) AS account FROM public.posting
             WHERE position > %(first)s AND position <= %(last)s) p
@@ -159,34 +161,33 @@ _FRESH = """touched AS (
         LEFT JOIN own.escrow e ON e.account = a.id
         LEFT JOIN own.holder h ON h.account = a.id
         WHERE h.account IS NULL AND (e.party IS NOT NULL OR starts_with(a.name, 'party:'))
-    )"""
-"""SQL: accounts of parties that were moved for the first time, whose they are, and which part."""
-
-_BOOKS = f"""WITH {_FRESH}
-    INSERT INTO own.book
-    SELECT (SELECT coalesce(max(book), 0) FROM own.book)
-            + row_number() OVER (ORDER BY min(f.position), f.party, f.part COLLATE "C"),
-        f.party, f.part, f.asset, f.side
-    FROM fresh f LEFT JOIN own.book b ON b.party = f.party AND b.part = f.part
-    WHERE b.book IS NULL GROUP BY f.party, f.part, f.asset, f.side"""
-
-_HOLDERS = f"""WITH {_FRESH}
+    ), opened AS (
+        INSERT INTO own.book
+        SELECT (SELECT coalesce(max(book), 0) FROM own.book)
+                + row_number() OVER (ORDER BY min(f.position), f.party, f.part COLLATE "C"),
+            f.party, f.part, f.asset, f.side
+        FROM fresh f LEFT JOIN own.book b ON b.party = f.party AND b.part = f.part
+        WHERE b.book IS NULL GROUP BY f.party, f.part, f.asset, f.side
+        RETURNING book, party, part
+    )
     INSERT INTO own.holder
-    SELECT f.id, b.book FROM fresh f JOIN own.book b ON b.party = f.party AND b.part = f.part"""
+    SELECT f.id, b.book FROM fresh f JOIN (
+        SELECT book, party, part FROM opened
+        UNION ALL SELECT book, party, part FROM own.book) b USING (party, part)"""
 
 # OFFSET 0: the kind of a line is worked out once, not for the tally it looks for and for its row.
 _MOVEMENTS = f"""WITH moved AS (
-        SELECT h.book, p.position, p.topic, sum(l.units)::bigint AS units
+        SELECT h.book, l.position, sum(l.units)::bigint AS units
         FROM (
-            SELECT p.*, e.topic FROM public.posting p
-            JOIN public.market_events e ON e.notification_id = p.position
-            WHERE p.position > %(first)s AND p.position <= %(last)s OFFSET 0
-        ) p, unnest(p.accounts, p.units) l(account, units)
-        JOIN own.holder h ON h.account = l.account
-        GROUP BY h.book, p.position, p.topic
+            SELECT position, unnest(accounts) AS account, unnest(units) AS units
+            FROM public.posting WHERE position > %(first)s AND position <= %(last)s
+        ) l JOIN own.holder h ON h.account = l.account
+        GROUP BY h.book, l.position
     ), told AS (
-        SELECT m.book, m.position, {_kind("m.topic", "b.part")} AS kind, b.side * m.units AS change
-        FROM moved m JOIN own.book b ON b.book = m.book OFFSET 0
+        SELECT m.book, m.position, {_kind("e.topic", "b.part")} AS kind, b.side * m.units AS change
+        FROM moved m JOIN own.book b ON b.book = m.book
+        JOIN public.market_events e ON e.notification_id = m.position
+            AND e.notification_id > %(first)s AND e.notification_id <= %(last)s OFFSET 0
     ), stored AS (
         INSERT INTO own.movement
         SELECT t.book, t.position, t.kind, t.change,
@@ -234,7 +235,6 @@ _RULES = (
         "volume_id text, account_id text, refilled json",
         _ESCROW.replace("f.escrow", "f.refilled").replace("f.lease_id", "f.volume_id"),
     ),
-    Rule((), "", _BOOKS),
     Rule((), "", _HOLDERS),
     Rule((), "", _MOVEMENTS),
 )

@@ -114,29 +114,30 @@ _RULES = (
         """DELETE FROM own.owed o USING facts f
         WHERE o.account_id = f.account_id AND o.position <= f.through_position""",
     ),
-    Rule(
-        ("device.capacity_accrued.v1",),
-        "device_id text, node_id text, from_us bigint, to_us bigint, physical json,"
-        " unavailable json",
-        f"""INSERT INTO own.present AS t
-        SELECT n.region_id, d.day, f.node_id, f.device_id, sum(div(
-            ((f.physical->>'units')::numeric - (f.unavailable->>'units')::numeric)
-            * (least(f.to_us, (d.day + 1) * {DAY_US}) - greatest(f.from_us, d.day * {DAY_US})),
-            f.to_us - f.from_us))::bigint
-        FROM facts f CROSS JOIN LATERAL
-            generate_series(f.from_us / {DAY_US}, (f.to_us - 1) / {DAY_US}) d(day)
-        {_HERE} AND f.physical->>'asset' = 'GPU_MS' AND f.to_us > f.from_us
-        GROUP BY 1, 2, 3, 4
-        ON CONFLICT (region_id, day, node_id, device_id) DO UPDATE SET ms = t.ms + excluded.ms""",
-    ),
+    # Nearly all capacity is of one day, and counts there whole.
     Rule(
         ("device.capacity_accrued.v1", "device.retired.v1"),
-        "device_id text, node_id text, to_us bigint",
-        f"""INSERT INTO own.booked AS t
-        SELECT f.device_id, (array_agg(n.region_id ORDER BY f.position DESC))[1],
-            coalesce(max(f.to_us), 0),
-            (array_agg(f.topic ORDER BY f.position DESC))[1] = 'device.retired.v1'
-        FROM facts f {_HERE} GROUP BY f.device_id
+        "device_id text, node_id text, from_us bigint, to_us bigint, physical json,"
+        " unavailable json",
+        f""", here AS MATERIALIZED (SELECT f.*, n.region_id FROM facts f {_HERE}), present AS (
+            INSERT INTO own.present AS t
+            SELECT region_id, day, node_id, device_id, sum(CASE
+                WHEN from_us / {DAY_US} = (to_us - 1) / {DAY_US} THEN units
+                ELSE div(units::numeric
+                    * (least(to_us, (day + 1) * {DAY_US}) - greatest(from_us, day * {DAY_US})),
+                    to_us - from_us) END)::bigint
+            FROM (
+                SELECT region_id, node_id, device_id, from_us, to_us,
+                    generate_series(from_us / {DAY_US}, (to_us - 1) / {DAY_US}) AS day,
+                    (physical->>'units')::bigint - (unavailable->>'units')::bigint AS units
+                FROM here WHERE physical->>'asset' = 'GPU_MS' AND to_us > from_us) d
+            GROUP BY 1, 2, 3, 4
+            ON CONFLICT (region_id, day, node_id, device_id) DO UPDATE SET ms = t.ms + excluded.ms)
+        INSERT INTO own.booked AS t
+        SELECT h.device_id, h.region_id, d.to_us, h.topic = 'device.retired.v1'
+        FROM here h JOIN (
+            SELECT max(position) AS position, coalesce(max(to_us), 0) AS to_us
+            FROM here GROUP BY device_id) d USING (position)
         ON CONFLICT (device_id) DO UPDATE SET region_id = excluded.region_id,
             to_us = greatest(t.to_us, excluded.to_us), is_retired = excluded.is_retired""",
     ),

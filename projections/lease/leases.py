@@ -126,7 +126,8 @@ _LEASE_FACTS = (
     "lease.archived.v1",
 )
 
-_MOVES = """CASE f.topic WHEN 'lease.requested.v1' THEN 'requested'
+_MOVES = """CASE f.topic WHEN 'lease.usage_accrued.v1' THEN NULL
+    WHEN 'lease.command_acknowledged.v1' THEN NULL WHEN 'lease.requested.v1' THEN 'requested'
     WHEN 'lease.quoted.v1' THEN 'quoted' WHEN 'lease.reserved.v1' THEN 'reserved'
     WHEN 'lease.ready.v1' THEN CASE WHEN l.gang_id IS NOT NULL THEN 'gang_waiting' END
     WHEN 'lease.opened.v1' THEN 'active' WHEN 'lease.paused.v1' THEN 'paused'
@@ -136,7 +137,7 @@ _MOVES = """CASE f.topic WHEN 'lease.requested.v1' THEN 'requested'
     WHEN 'lease.settled.v1' THEN CASE WHEN f.disputed THEN 'disputed' ELSE 'settled' END
     WHEN 'lease.disputed.v1' THEN f.status WHEN 'lease.resolved.v1' THEN f.status
     WHEN 'lease.archived.v1' THEN 'archived' END"""
-"""The state a fact leads to; NULL: it stays."""
+"""The state a fact leads to; NULL: it stays, as it does after most facts."""
 
 _MOMENT = "coalesce(f.open_until_us, f.paused_at_us, f.since_us, f.deadline_us)"
 """The moment that goes with a state: end of quotes, begin of a pause or silence, deadline."""
@@ -198,13 +199,6 @@ _RULES = (
         FROM facts""",
     ),
     Rule(
-        ("lease.match_decided.v1",),
-        "lease_id text",
-        """UPDATE own.lease l SET match_position = f.position
-        FROM (SELECT lease_id, max(position) AS position FROM facts GROUP BY lease_id) f
-        WHERE l.lease_id = f.lease_id""",
-    ),
-    Rule(
         ("lease.reserved.v1",),
         "lease_id text, node_id text, provider_id text, provider_account_id text, offer_id text,"
         " device_ids text[], gpu_class text, price_per_gpu_hour json, pay_with text,"
@@ -247,32 +241,49 @@ _RULES = (
         FROM facts f, json_array_elements(f.parts) one
         WHERE one->>'account_id' IS NOT NULL ON CONFLICT DO NOTHING""",
     ),
+    # Each of these rewrites the row of its lease: what they tell of one is written at once.
     Rule(
-        ("lease.ready.v1",),
-        "lease_id text, endpoint text, at_us bigint",
-        """UPDATE own.lease l SET ready_position = f.position, ready_at_us = f.at_us,
-            endpoint = f.endpoint
-        FROM (SELECT DISTINCT ON (lease_id) * FROM facts ORDER BY lease_id, position DESC) f
+        (
+            "lease.match_decided.v1",
+            "lease.ready.v1",
+            "lease.opened.v1",
+            "lease.closed.v1",
+            "lease.settled.v1",
+            "lease.archived.v1",
+        ),
+        "lease_id text, at_us bigint, endpoint text, opened_at_us bigint, closed_at_us bigint,"
+        " party text, code int",
+        """UPDATE own.lease l SET match_position = coalesce(f.match_position, l.match_position),
+            ready_position = coalesce(f.ready_position, l.ready_position),
+            ready_at_us = coalesce(r.at_us, l.ready_at_us),
+            endpoint = CASE WHEN r.position IS NULL THEN l.endpoint ELSE r.endpoint END,
+            opened_position = coalesce(f.opened_position, l.opened_position),
+            opened_at_us = coalesce(f.opened_at_us, l.opened_at_us),
+            closed_position = coalesce(f.closed_position, l.closed_position),
+            closed_at_us = coalesce(f.closed_at_us, l.closed_at_us),
+            close_party = coalesce(f.party, l.close_party),
+            close_code = coalesce(f.code, l.close_code),
+            settled_position = coalesce(f.settled_position, l.settled_position),
+            settled_at_us = coalesce(f.settled_at_us, l.settled_at_us),
+            archived_position = coalesce(f.archived_position, l.archived_position),
+            archived_at_us = coalesce(f.archived_at_us, l.archived_at_us)
+        FROM (
+            SELECT lease_id,
+                max(position) FILTER (WHERE topic = 'lease.match_decided.v1') AS match_position,
+                max(position) FILTER (WHERE topic = 'lease.ready.v1') AS ready_position,
+                max(position) FILTER (WHERE topic = 'lease.opened.v1') AS opened_position,
+                max(opened_at_us) FILTER (WHERE topic = 'lease.opened.v1') AS opened_at_us,
+                max(position) FILTER (WHERE topic = 'lease.closed.v1') AS closed_position,
+                max(closed_at_us) FILTER (WHERE topic = 'lease.closed.v1') AS closed_at_us,
+                max(party) FILTER (WHERE topic = 'lease.closed.v1') AS party,
+                max(code) FILTER (WHERE topic = 'lease.closed.v1') AS code,
+                max(position) FILTER (WHERE topic = 'lease.settled.v1') AS settled_position,
+                max(at_us) FILTER (WHERE topic = 'lease.settled.v1') AS settled_at_us,
+                max(position) FILTER (WHERE topic = 'lease.archived.v1') AS archived_position,
+                max(at_us) FILTER (WHERE topic = 'lease.archived.v1') AS archived_at_us
+            FROM facts GROUP BY lease_id) f
+        LEFT JOIN facts r ON r.position = f.ready_position
         WHERE l.lease_id = f.lease_id""",
-    ),
-    Rule(
-        ("lease.opened.v1",),
-        "lease_id text, opened_at_us bigint",
-        """UPDATE own.lease l SET opened_position = f.position, opened_at_us = f.opened_at_us
-        FROM facts f WHERE l.lease_id = f.lease_id""",
-    ),
-    Rule(
-        ("lease.closed.v1",),
-        "lease_id text, closed_at_us bigint, party text, code int",
-        """UPDATE own.lease l SET closed_position = f.position, closed_at_us = f.closed_at_us,
-            close_party = f.party, close_code = f.code
-        FROM facts f WHERE l.lease_id = f.lease_id""",
-    ),
-    Rule(
-        ("lease.settled.v1",),
-        "lease_id text, at_us bigint",
-        """UPDATE own.lease l SET settled_position = f.position, settled_at_us = f.at_us
-        FROM facts f WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
         ("lease.resumed.v1",),
@@ -280,12 +291,6 @@ _RULES = (
         """UPDATE own.lease l SET mig_starts = nullif(f.mig_starts, '{}')
         FROM (SELECT DISTINCT ON (lease_id) * FROM facts ORDER BY lease_id, position DESC) f
         WHERE l.lease_id = f.lease_id""",
-    ),
-    Rule(
-        ("lease.archived.v1",),
-        "lease_id text, at_us bigint",
-        """UPDATE own.lease l SET archived_position = f.position, archived_at_us = f.at_us
-        FROM facts f WHERE l.lease_id = f.lease_id""",
     ),
     Rule(
         ("lease.fault_revised.v1",),
@@ -307,27 +312,32 @@ _RULES = (
         " paused_at_us bigint, since_us bigint, deadline_us bigint",
         f""", moved AS (
             SELECT f.*, {_MOVES} AS state, {_MOMENT} AS moment_us, l.state AS state_before,
-                l.moment_us AS moment_before
+                l.moment_us AS moment_before, l.position AS lease
             FROM facts f JOIN own.lease l ON l.lease_id = f.lease_id
         ), after AS (
             SELECT m.*, first_value(state) OVER w AS state_after,
                 first_value(moment_us) OVER w AS moment_after
             FROM (SELECT *, count(state) OVER (
-                    PARTITION BY lease_id ORDER BY position ROWS UNBOUNDED PRECEDING) AS moves
+                    PARTITION BY lease ORDER BY position ROWS UNBOUNDED PRECEDING) AS moves
                 FROM moved) m
-            WINDOW w AS (PARTITION BY lease_id, moves ORDER BY position)
-        ), told AS (
-            INSERT INTO own.lease_history
-            SELECT f.lease_id, f.position, f.stream_version, f.topic, f.at_us,
-                coalesce(f.state_after, f.state_before), (f.charge->>'units')::bigint, f.gpu_us,
-                f.hour_index + 1,
-                CASE WHEN f.hour_index IS NOT NULL THEN f.usage_position END,
+            WINDOW w AS (PARTITION BY lease, moves ORDER BY position)
+        ), line AS MATERIALIZED (
+            SELECT f.lease, f.lease_id, f.position, f.stream_version AS version, f.topic, f.at_us,
+                coalesce(f.state_after, f.state_before) AS state,
+                (f.charge->>'units')::bigint AS charge_units, f.gpu_us,
+                f.hour_index + 1 AS hours,
+                CASE WHEN f.hour_index IS NOT NULL THEN f.usage_position END AS usage_position,
                 coalesce((f.put_in->>'units')::bigint, CASE WHEN f.escrow IS NOT NULL THEN (
                     SELECT sum((part->'amount'->>'units')::bigint)
-                    FROM json_array_elements(f.escrow) part) END), f.funds_end_us, f.term_end_us,
+                    FROM json_array_elements(f.escrow) part) END) AS escrow_units,
+                f.funds_end_us, f.term_end_us,
                 CASE WHEN f.state_after IS NULL THEN f.moment_before ELSE f.moment_after END
+                    AS moment_us
             FROM after f
-            RETURNING *
+        ), told AS (
+            INSERT INTO own.lease_history
+            SELECT lease_id, position, version, topic, at_us, state, charge_units, gpu_us, hours,
+                usage_position, escrow_units, funds_end_us, term_end_us, moment_us FROM line
         )
         UPDATE own.lease l SET state = t.state, moment_us = t.moment_us, version = t.version,
             charge_units = coalesce(t.charge_units, l.charge_units),
@@ -337,15 +347,16 @@ _RULES = (
             funds_end_us = coalesce(t.funds_end_us, l.funds_end_us),
             term_end_us = greatest(t.term_end_us, l.term_end_us)
         FROM (
-            SELECT lease_id, (array_agg(state ORDER BY position DESC))[1] AS state,
-                (array_agg(moment_us ORDER BY position DESC))[1] AS moment_us,
+            SELECT min(lease_id) AS lease_id,
+                (array_agg(state ORDER BY position))[count(*)] AS state,
+                (array_agg(moment_us ORDER BY position))[count(*)] AS moment_us,
                 max(version) AS version, max(charge_units) AS charge_units,
                 max(gpu_us) AS gpu_us, max(hours) AS hours,
                 max(usage_position) AS usage_position, max(escrow_units) AS escrow_units,
-                (array_agg(funds_end_us ORDER BY position DESC)
-                    FILTER (WHERE funds_end_us IS NOT NULL))[1] AS funds_end_us,
+                (array_agg(funds_end_us ORDER BY position)
+                    FILTER (WHERE funds_end_us IS NOT NULL))[count(funds_end_us)] AS funds_end_us,
                 max(term_end_us) AS term_end_us
-            FROM told GROUP BY lease_id) t
+            FROM line GROUP BY lease) t
         WHERE l.lease_id = t.lease_id""",
     ),
 )

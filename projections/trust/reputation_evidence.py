@@ -122,6 +122,19 @@ _EXCUSED = """CASE WHEN EXISTS (SELECT FROM own.maintenance m WHERE m.node_id = 
         AND m.from_us < {until} AND m.until_us > f.from_us
         AND (m.cancelled_position IS NULL OR m.cancelled_position > f.position
             OR m.cancelled_at_us > greatest(m.from_us, f.from_us)))) r) ELSE 0 END"""
+_KNOWN = """SELECT e.node_id, s.owner_id, greatest(1, a.devices) AS devices,
+        coalesce(a.moved, false) AS moved,
+        EXISTS (SELECT FROM own.maintenance m WHERE m.node_id = e.node_id) AS kept
+    FROM (SELECT DISTINCT node_id FROM facts) e
+    JOIN own.subject s ON s.kind = 'node' AND s.subject_id = e.node_id
+    CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (
+                WHERE a.until_position IS NULL OR a.until_position > %(last)s) AS devices,
+            bool_or(a.from_position > %(first)s OR a.until_position > %(first)s) AS moved
+        FROM own.device_at a WHERE a.node_id = e.node_id) a OFFSET 0"""
+"""SQL: what is asked of a node once in a range: how many devices it had in all of it, unless some
+moved, and whether any maintenance was ever told of it.
+"""
 _COLUMNS = """kind, subject_id, input, origin, position, since, ref, client_id, counterparty, day,
     from_day, good, total, carried"""
 RELATED = f"(f.own OR {is_paid_back('f.account_id')})"
@@ -448,19 +461,18 @@ EVIDENCE = (
         "device_id text, node_id text, from_us bigint, to_us bigint, physical json,"
         " unavailable json, at_us bigint",
         _both(
-            f"""SELECT n.node_id, s.owner_id AS provider_id, '{UPTIME}' AS input, f.position,
+            f"""SELECT n.node_id, n.owner_id AS provider_id, '{UPTIME}' AS input, f.position,
                 f.position AS since, f.device_id AS ref, '' AS client_id, {_DAY} AS day,
                 {_DAY} AS from_day,
                 div(1000 * (p.promised_ms - p.lost_ms), d.count)::bigint AS good,
                 div(1000 * p.promised_ms, d.count)::bigint AS total
-            FROM facts f CROSS JOIN LATERAL (
-                SELECT f.node_id) n
-            JOIN own.subject s ON s.kind = 'node' AND s.subject_id = n.node_id
+            FROM facts f JOIN ({_KNOWN}) n USING (node_id)
             CROSS JOIN LATERAL (
-                SELECT {_DEVICES.format(node="n.node_id")} AS count OFFSET 0) d
+                SELECT CASE WHEN n.moved THEN {_DEVICES.format(node="n.node_id")}
+                    ELSE n.devices END AS count OFFSET 0) d
             CROSS JOIN LATERAL (
-                SELECT ({_EXCUSED.format(node="n.node_id", until="f.to_us")}) / 1000 AS ms
-                OFFSET 0) out
+                SELECT CASE WHEN n.kept THEN ({_EXCUSED.format(node="n.node_id", until="f.to_us")})
+                    / 1000 ELSE 0 END AS ms OFFSET 0) out
             CROSS JOIN LATERAL (
                 SELECT (f.physical->>'units')::numeric AS physical_ms,
                     (f.unavailable->>'units')::numeric AS unavailable_ms) b

@@ -16,7 +16,8 @@ import psycopg
 import pytest
 
 from ledger.log import codec, market
-from projections import runner, tables
+from projections import decoded, runner, tables
+from projections.decoded import Decoded
 from projections.fleet.fleet import FLEET
 from projections.lease.leases import LEASES
 from projections.metering.usage import USAGE
@@ -91,6 +92,38 @@ def test_dropping_and_rebuilding_gives_equal_rows(
     tables.drop(followed_by_all, projection)
     tables.step_all(followed_by_all)
     assert tables.digest(followed_by_all, projection.schema, seed=7) == before
+
+
+def test_ranges_that_are_decoded_beside_a_rebuild_give_the_rows_it_had(
+    followed: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a connection of its own, with tables for all kinds or for those that are read twice."""
+    asked: set[tuple[bool, bool]] = set()
+
+    class Told(Decoded):
+        def __init__(self, connection: Any, *given: Any, whole: bool) -> None:
+            super().__init__(connection, *given, whole=whole)
+            asked.add((connection is followed, whole))
+            self.seconds = 10.0 if whole else 0.0
+
+    monkeypatch.setattr(tables, "Decoded", Told)
+    monkeypatch.setattr(decoded, "DECODED_AGAIN_MAX", 0)
+    for each in PROJECTIONS:
+        assert tables.rebuild(followed, each, facts_max=150).differing == (), each.name
+    assert asked == {(False, False), (False, True)}
+    found = followed.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ '^proj_decoded'")
+    assert found.fetchall() == []
+
+
+def test_a_gap_that_is_found_beside_a_rebuild_leaves_the_view_that_is_there(
+    followed: psycopg.Connection[Any],
+) -> None:
+    before = tables.digest(followed, LEASES.schema, seed=7)
+    followed.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
+    followed.execute("DELETE FROM market_events WHERE notification_id = 150")
+    with pytest.raises(GapInLog):
+        tables.rebuild(followed, LEASES, facts_max=100)
+    assert tables.digest(followed, LEASES.schema, seed=7) == before
 
 
 def test_a_rebuild_finds_rows_that_do_not_follow_from_the_log(
