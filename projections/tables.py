@@ -223,6 +223,8 @@ def _apply_all(connection: Connection, projection: Projection, schema: str, fact
     known = connection.info
     twin = psycopg.connect(known.dsn, password=known.password or None, autocommit=True)
     with twin as beside, ThreadPoolExecutor(1) as thread:
+        (role,) = connection.execute("SELECT current_user").fetchone() or ("",)
+        beside.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
 
         def decode(number: int, first: int, whole: bool) -> Decoded | None:
             last = min(head(beside), first + facts_max)

@@ -54,6 +54,11 @@ def test_a_login_that_may_create_roles_begins_a_market(oldest: Databases, tmp_pa
     begun = tallystick("admin", "bootstrap", "--json", **at)
     assert begun.code == 0, begun.err
     assert tallystick("jobs", "--once", "--json", **at).code == 0
+    with psycopg.connect(oldest.uri_of("tally"), autocommit=True) as connection:
+        connection.execute("UPDATE proj_access.definition SET sha256 = '' RETURNING 1").fetchone()
+        assert tallystick("jobs", "--once", "--json", **at).code == 0, "a view is made anew"
+        told = connection.execute("SELECT sha256 <> '' FROM proj_access.definition").fetchone()
+        assert told == (True,)
 
 
 @pytest.mark.parametrize(

@@ -202,8 +202,9 @@ def test_a_retired_schema_takes_no_more_facts(connection: psycopg.Connection[Any
 
 
 def test_the_workers_role_makes_follows_and_rebuilds_and_the_apps_role_only_reads(
-    bare_database: str, bare: psycopg.Connection[Any]
+    bare_database: str, bare: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(decoded, "DECODED_AGAIN_MAX", 0)
     writer = _told(bare)
     with psycopg.connect(bare_database, autocommit=True) as worker:
         worker.execute("SET ROLE tallystick_projections")
