@@ -59,13 +59,14 @@ REASONS = {
     " whole report may here: the limit beside it says what this one can.",
     "the same by two processes": "The walk of the facts and the reading of the files' hashes stay"
     " in one process, and two processes share the caches and the clock of the machine.",
-    "accounts credited beside": "One process reads, PostgreSQL sorts and adds up, workers judge."
-    " Of 134 us of processor for each node (200,000 nodes, a busy machine) workers take 67,"
-    " mostly for tiers and scores in Python; PostgreSQL 44, of which 31 before the first row,"
-    " when no worker has work: it sorts what was there and the evidence of owners by nodes; the"
-    " process that reads 22. Others wait for a processor, for the disk while the file goes there,"
-    " and for one append of 500 rewards. What comes next is to ask for the evidence of owners on"
-    " a second connection at the same time.",
+    "live seal": "One process reads, PostgreSQL sorts and adds up, workers judge. Of 134 us of"
+    " processor for each node (200,000 nodes, a busy machine) workers take 67, mostly for tiers"
+    " and scores in Python; PostgreSQL 44, of which 31 before the first row, when no worker has"
+    " work: it sorts what was there and the evidence of owners by nodes; the process that reads"
+    " 22. What comes next is to ask for the evidence of owners on a second connection meanwhile.",
+    "appends of two writers beside it": "They wait for a processor, for the disk while the epoch"
+    " file goes there, and for one append of 500 rewards. Beside no seal at all a commit waits as"
+    " long now and then: the disk is shared with whatever else the machine's host does.",
     "lease open": "One process does it all under one interpreter's lock. Two thirds of its time of"
     " the processor is the desk: a third of that looks for the node, a quarter decides and folds, a"
     " quarter encodes and appends, the rest reads what a round needs. Most of the other third is"

@@ -51,7 +51,8 @@ from ledger import migrate
 from ledger.log.handle import Ledger, LogBusy, Outcome
 from ledger.tree import cut
 
-WAIT_MAX_MS = 200
+SECONDS_MAX, MIB_MAX, WAIT_MAX_MS = 90, 1_536, 50
+"""From the views to the recorded seal; of the process that seals and both workers; of others."""
 WRITERS, EVERY_SECONDS = 2, 0.04
 BLINDING_KEY = b"benchmark blinding key"
 START_US = 1_795_161_600_000_000
@@ -84,7 +85,8 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
         beside = _measured(uri, folder / "sealed", 0)
     told = beside.pop("told")
     return {
-        "figure": f"sealing and crediting {NODES:,} nodes: no other writer waits {WAIT_MAX_MS} ms",
+        "figure": f"{NODES:,} nodes sealed in < {SECONDS_MAX} s and {MIB_MAX:,} MiB; while they are"
+        f" sealed and credited no other writer waits {WAIT_MAX_MS} ms",
         "nodes": nodes,
         "chunks": told["chunks"],
         "seal_seconds": told["seal_seconds"],
@@ -97,7 +99,6 @@ def run(size: Size, server: Server | None = None) -> dict[str, Any]:
         "last_chunks_ms": told["last_chunks_ms"],
         "alone": alone,
         "beside": beside,
-        "holds": beside["max_ms"] <= WAIT_MAX_MS,
         "cores": os.cpu_count(),
         "load_average": [round(load, 2) for load in os.getloadavg()],
     }
@@ -175,7 +176,7 @@ def _measured(uri: str, folder: Path | None, seconds: float) -> dict[str, Any]:
         "p50_ms": _at(waits, 0.5),
         "p99_ms": _at(waits, 0.99),
         "max_ms": _at(waits, 1),
-        "above_200_ms": sum(wait > WAIT_MAX_MS / 1_000 for wait in waits),
+        "above_most": sum(wait > WAIT_MAX_MS / 1_000 for wait in waits),
     }
     if told is None:
         return found
