@@ -165,6 +165,6 @@ class Decoded:
             places.setdefault(self._found_in.get(topic, runner.LOG), []).append(topic)
         found = [runner.facts_of(some, fields, place) for place, some in places.items()]
         bounds = (("%(first)s", str(self._first)), ("%(last)s", str(self.last)))
-        for name, value in bounds:
-            found = [part.replace(name, value) for part in found]
+        for name, value in bounds:  # the first one: names of facts come behind it
+            found = [part.replace(name, value, 1) for part in found]
         return found

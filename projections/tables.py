@@ -13,11 +13,12 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Container, Generator, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -72,6 +73,7 @@ _LOCK_ID = 0x7A11_7572
 _BUILDING_ID = 0x7A11_7573
 """Shared by all that build beside; where it can be had alone, none lives that does."""
 DECODED = "proj_decoded_"
+Submit = Callable[..., Future[Any]]
 POSITION = "position"
 """The table of each view that says how far it has read, by log and lane."""
 _READERS = ("tallystick_app", "tallystick_audit")
@@ -217,38 +219,61 @@ def _apply_all(connection: Connection, projection: Projection, schema: str, fact
     is applied, a connection of its own decodes the next one.
 
     Kinds that one rule reads are decoded there too where that is faster, which the first two ranges
-    tell: a rule that looks elsewhere first decodes few of them. The rows are the same.
+    tell: a rule that looks elsewhere first decodes few of them. The rows are the same. What is
+    decoded stands under a drawn name: another rebuild, and one that was thought to be dead, has its
+    own.
     """
-    scratch = [f"{DECODED}{projection.name}_{each}" for each in (0, 1)]
-    known = connection.info
-    twin = psycopg.connect(known.dsn, password=known.password or None, autocommit=True)
-    with twin as beside, ThreadPoolExecutor(1) as thread:
-        (role,) = connection.execute("SELECT current_user").fetchone() or ("",)
-        beside.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+    drawn = f"{DECODED}{projection.name}_{secrets.token_hex(4)}"
+    scratch = [f"{drawn}_{each}" for each in (0, 1)]
+    with _second(connection) as (beside, submit):
 
         def decode(number: int, first: int, whole: bool) -> Decoded | None:
             last = min(head(beside), first + facts_max)
-            if first < last:
-                place = scratch[number % 2]
-                return Decoded(beside, [projection], place, first, last, whole=whole)
-            _forget(beside, scratch[number % 2])
-            return None
+            if first == last:
+                return None
+            place = scratch[number % 2]
+            return Decoded(beside, [projection], place, first, last, whole=whole)
 
         facts, number, whole = 0, 0, False
         took = {True: 0.0, False: 0.0}
-        waited = thread.submit(decode, number, facts, whole)
-        while (decoded := waited.result()) is not None:
-            facts, number = decoded.last, number + 1
-            next_whole = took[True] <= took[False]
-            waited = thread.submit(decode, number, facts, next_whole)
-            took[whole] = max(decoded.seconds, decoded.apply(connection, projection, schema))
-            whole = next_whole
-        _forget(beside, scratch[(number + 1) % 2])
+        waited = submit(decode, number, facts, whole)
+        try:
+            while (decoded := waited.result()) is not None:
+                facts, number = decoded.last, number + 1
+                next_whole = took[True] <= took[False]
+                waited = submit(decode, number, facts, next_whole)
+                took[whole] = max(decoded.seconds, decoded.apply(connection, projection, schema))
+                whole = next_whole
+        finally:
+            wait([waited])
+            with suppress(psycopg.Error):  # of a lost connection the next start removes them
+                for each in scratch:
+                    beside.execute(f"DROP SCHEMA IF EXISTS {each} CASCADE".encode())
     return facts
 
 
-def _forget(connection: Connection, schema: str) -> None:
-    connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
+@contextmanager
+def _second(connection: Connection) -> Generator[tuple[Connection, Submit], None, None]:
+    """Another connection of the same user in the same role, and a thread for what it does. Where
+    none is to be had it is the same connection, and what it does is done at once.
+    """
+    known = connection.info
+    try:
+        twin = psycopg.connect(known.dsn, password=known.password or None, autocommit=True)
+    except psycopg.OperationalError as error:
+        logger.warning("no second connection, so this rebuild takes longer: %s", error)
+        yield connection, _at_once
+        return
+    with twin as beside, ThreadPoolExecutor(1) as thread:
+        (role,) = connection.execute("SELECT current_user").fetchone() or ("",)
+        beside.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+        yield beside, thread.submit
+
+
+def _at_once(function: Callable[..., Any], *given: Any) -> Future[Any]:
+    done: Future[Any] = Future()
+    done.set_result(function(*given))
+    return done
 
 
 def head(connection: Connection) -> int:

@@ -16,10 +16,10 @@ from api.telemetry.structlog_alone import EventDict, Processor, ProcessorFormatt
 
 _SECRET_FIELD = re.compile(r"authorization|cookie|password|secret|signature|token|api_key")
 _SECRET_TEXT = re.compile(
-    r"(?P<before>ts_(?:live|test|node|exec|gov)_|whsec_|sk_(?:live|test)_|://[^\s/:@]*:)"
-    r"[^\s@'\",;)]+"
+    r"(ts_(?:live|test|node|exec|gov)_|whsec_|sk_(?:live|test)_)[^\s@'\",;)]+"
+    r"|(://[^\s/:@]*:)\S*(?=@)"
 )
-_MASK = r"\g<before>***"
+_MASK = r"\1\2***"
 
 
 def configure(form: str = "console", level: str = "INFO") -> None:

@@ -10,7 +10,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import psycopg
 import pytest
@@ -28,6 +31,8 @@ SUITE = (
     "tests/ledger/log/test_market_append.py",
     "tests/projections/test_reads.py",
 )
+
+LIKE_OURS = "ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C.UTF-8' TEMPLATE template0"
 
 pytestmark = pytest.mark.skipif(
     not (BINARIES / "postgres").exists(), reason="no PostgreSQL 15: apt-get install postgresql-15"
@@ -80,10 +85,42 @@ def test_a_database_with_other_text_is_refused_and_told_how_to_make_one(
         ran = tallystick(*command, **at)
         assert (ran.code, "Traceback" in ran.err) == (1, False), ran
         assert said in ran.err
-        assert "ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0" in ran.err
+        make = "CREATE DATABASE name OWNER login " + LIKE_OURS
+        assert make in ran.err
     told = tallystick("doctor", **at)
     assert told.code == 1
     assert said in told.out + told.err
+    with psycopg.connect(oldest.uri_of("other"), autocommit=True) as connection:
+        assert migrate.text_unusable(connection) is not None
+        connection.execute("DROP DATABASE IF EXISTS better")
+        connection.execute(f"CREATE DATABASE better {LIKE_OURS}".encode())
+    with psycopg.connect(oldest.uri_of("better")) as connection:
+        assert migrate.text_unusable(connection) is None
+
+
+def test_the_page_makes_the_database_that_the_refusal_names() -> None:
+    for file in ("docs/howto/install.md", "deploy/container/login.sh"):
+        assert f"CREATE DATABASE tally OWNER tally {LIKE_OURS};" in Path(file).read_text()
+
+
+class ByLanguage(Databases):
+    """A cluster whose databases sort by a language, if nothing else is said."""
+
+    def _run(self, program: str, *arguments: str, **more: Any) -> Any:
+        added = ("--locale-provider=icu", "--icu-locale=en-US") if program == "initdb" else ()
+        return super()._run(program, *arguments, *added, **more)
+
+
+def test_in_a_cluster_that_sorts_by_a_language_the_same_statement_makes_one_that_does_not() -> None:
+    """There `LOCALE` alone left the order to the language: the refusal led to itself."""
+    with TemporaryDirectory(prefix="tally") as folder, ExitStack() as stack:
+        Path(folder).chmod(0o755)  # PostgreSQL does not run as root
+        server = stack.enter_context(ByLanguage(Path(folder), durable=False, binaries=BINARIES))
+        connection = stack.enter_context(psycopg.connect(server.uri, autocommit=True))
+        assert migrate.text_unusable(connection) is not None
+        connection.execute(f"CREATE DATABASE better {LIKE_OURS}".encode())
+        with psycopg.connect(server.uri_of("better")) as better:
+            assert migrate.text_unusable(better) is None
 
 
 def test_every_view_is_made_by_the_superuser_too(oldest: Databases) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from ledger.log import codec, market
 from projections import decoded, runner, tables
+from projections.audit.audit_index import AUDIT_INDEX
 from projections.decoded import Decoded
 from projections.fleet.fleet import FLEET
 from projections.lease.leases import LEASES
@@ -113,6 +114,67 @@ def test_ranges_that_are_decoded_beside_a_rebuild_give_the_rows_it_had(
     assert asked == {(False, False), (False, True)}
     found = followed.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ '^proj_decoded'")
     assert found.fetchall() == []
+
+
+def test_what_a_rebuild_decodes_is_its_own_whatever_another_one_decodes_meanwhile(
+    followed: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was paused while its lock was lost went on and filled the tables that the next one
+    had just decoded: the view lacked rows, and nothing told.
+    """
+    names: list[str] = []
+
+    class Noted(Decoded):
+        def __init__(
+            self, connection: Any, given: Any, schema: str, *more: Any, whole: bool
+        ) -> None:
+            names.append(schema)
+            super().__init__(connection, given, schema, *more, whole=whole)
+
+    monkeypatch.setattr(tables, "Decoded", Noted)
+    for _ in range(2):
+        assert tables.rebuild(followed, LEASES, facts_max=150).differing == ()
+    half = len(names) // 2
+    first, second = set(names[:half]), set(names[half:])
+    assert (len(first), len(second)) == (2, 2)
+    assert first.isdisjoint(second)
+
+
+def test_a_rebuild_goes_on_with_one_connection_where_no_other_is_to_be_had(
+    followed: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_given: Any, **_named: Any) -> Any:
+        raise psycopg.OperationalError("too many connections")
+
+    monkeypatch.setattr(decoded, "DECODED_AGAIN_MAX", 0)
+    monkeypatch.setattr(psycopg, "connect", refused)
+    for each in PROJECTIONS:
+        assert tables.rebuild(followed, each, facts_max=150).differing == (), each.name
+
+
+def test_a_rebuild_that_fails_leaves_nothing_that_it_decoded(
+    followed: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_given: Any) -> float:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(Decoded, "apply", fails)
+    with pytest.raises(RuntimeError, match="disk"):
+        tables.rebuild(followed, LEASES, facts_max=100)
+    found = followed.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ '^proj_decoded'")
+    assert found.fetchall() == []
+
+
+def test_a_forged_name_that_looks_like_a_bound_hides_no_fact(
+    followed: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed.execute("ALTER TABLE market_events DISABLE TRIGGER ALL")
+    forged = "UPDATE market_events SET topic = %s WHERE notification_id IN (20, 21)"
+    followed.execute(forged, ("%(first)s and %(last)s",))
+    monkeypatch.setattr(decoded, "DECODED_AGAIN_MAX", 0)
+    Decoded(followed, [AUDIT_INDEX], "proj_decoded_forged", 0, 100, whole=True)
+    found = followed.execute("SELECT count(*) FROM proj_decoded_forged.t0").fetchone()
+    assert found == (100,)
 
 
 def test_a_gap_that_is_found_beside_a_rebuild_leaves_the_view_that_is_there(

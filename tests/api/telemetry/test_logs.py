@@ -16,6 +16,7 @@ LEAKS = {
     "webhook secret": "whsec_0123abcdef is old",
     "card processor": "sk_live_0123abcdef",
     "database": "could not connect to postgresql://tally:0123abcdef@db/tally",
+    "odd password": "postgresql://tally:it's,odd;)/0123abcdef@db/tally",
 }
 
 
@@ -39,6 +40,12 @@ def test_no_line_holds_a_secret(form: str, what: str) -> None:
     assert "0123abcdef" not in line
     assert "***" in line
     assert "acct_1" in line
+
+
+def test_an_address_without_a_password_is_told_with_its_port() -> None:
+    assert "http://127.0.0.1:8420, data" in written(
+        "console", "serving on http://127.0.0.1:8420, data"
+    )
 
 
 def test_libraries_do_not_tell_the_addresses_they_send_to(monkeypatch: pytest.MonkeyPatch) -> None:
