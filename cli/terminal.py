@@ -294,6 +294,7 @@ UNFIT = (
     "what was loaded so far is no whole copy, and no server answers from it; ask for the export"
     " again, or load it into another data folder"
 )
+_WITH_TEXT = "ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C.UTF-8' TEMPLATE template0"
 EXPECTED: dict[str, tuple[int, str]] = {
     "api.settings.SettingsInvalid": (
         2,
@@ -351,8 +352,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "ledger.migrate.PostgresTooOld": (1, "upgrade PostgreSQL, or set another database"),
     "ledger.migrate.TextUnusable": (
         1,
-        "make another: CREATE DATABASE name OWNER login ENCODING 'UTF8' LOCALE_PROVIDER libc"
-        " LOCALE 'C.UTF-8' TEMPLATE template0",
+        f"make another: CREATE DATABASE name OWNER login {_WITH_TEXT}",
     ),
     "ledger.tree.checkpoint.SigningRefused": (
         1,
@@ -393,9 +393,9 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "psycopg.errors.InsufficientPrivilege": (
         1,
         "the login needs CREATEROLE and a database of its own: CREATE ROLE tally LOGIN CREATEROLE;"
-        " CREATE DATABASE tally OWNER tally ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C.UTF-8'"
-        " TEMPLATE template0. Where another login made the roles: GRANT tallystick_owner,"
-        " tallystick_app, tallystick_projections, tallystick_audit TO tally WITH ADMIN OPTION",
+        f" CREATE DATABASE tally OWNER tally {_WITH_TEXT}. Where another login made the roles:"
+        " GRANT tallystick_owner, tallystick_app, tallystick_projections, tallystick_audit TO tally"
+        " WITH ADMIN OPTION",
     ),
     "psycopg.OperationalError": (1, "check that the database runs and TALLYSTICK_DATABASE_URL"),
     "psycopg.ProgrammingError": (1, "check that TALLYSTICK_DATABASE_URL may create and read"),

@@ -4,10 +4,10 @@
 
 What `tables.rebuild` finds view by view, several times faster: for the proof of a restore. Nearly
 all of a rebuild is the reading of JSON, and twenty views read the same facts. Here a range of the
-log is decoded once, into a table for each kind of fact, and the rules of all views find their
-`facts` there. Several connections go through the views of a range, so PostgreSQL uses several
-processors. What is built serves no reader: it is not logged, has no indexes for reading and no
-statistics.
+log is decoded once, into a table for all kinds of facts that the same rules read, and the rules of
+all views find their `facts` there. Several connections go through the views of a range, so
+PostgreSQL uses several processors. What is built serves no reader: it is not logged, has no indexes
+for reading and no statistics.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def compare(
             build.attempt(each, partial(tables.step_all, owner, [each]))
         _forget(owner, projections)
         stack.callback(_forget, owner, projections)
+        stack.callback(tables.drop_scratch, owner, build.scratch)
         for each in projections:
             tables.create(owner, each, schema=_beside(each), is_kept=False)
         team = _Team(stack, conninfo, workers)
@@ -82,6 +83,7 @@ class _Build:
 
     def __init__(self, projections: Sequence[Projection]) -> None:
         self._projections = projections
+        self.scratch = tables.drawn_scratch()
         self.failed: dict[str, str] = {}
 
     def whole(self) -> list[Projection]:
@@ -104,8 +106,6 @@ def _forget(owner: Connection, projections: Sequence[Projection]) -> None:
     """What this or a killed run built."""
     for projection in projections:
         tables.drop(owner, projection, schema=_beside(projection))
-    for number in (0, 1):
-        owner.execute(f"DROP SCHEMA IF EXISTS {tables.DECODED}{number} CASCADE".encode())
 
 
 def _beside(projection: Projection) -> str:
@@ -172,7 +172,7 @@ def _decoding(
     if number == len(ranges):
         return None
     first, last = ranges[number]
-    schema = f"{tables.DECODED}{number % 2}"
+    schema = build.scratch[number % 2]
     return team.do(lambda connection: Decoded(connection, build.whole(), schema, first, last))
 
 

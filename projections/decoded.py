@@ -58,7 +58,7 @@ class Decoded:
                 f" SET LOCAL ROLE {runner.OWNER};"
                 f" DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}".encode()
             )
-            self._found_in = self._sort_seldom(connection, rules, f"{schema}.seldom")
+            self._found_in = self._copy_seldom(connection, rules, f"{schema}.seldom")
             for number, (topics, readers) in enumerate(groups):
                 self._decode(connection, topics, readers, f"{schema}.t{number}")
         self.seconds = time.perf_counter() - began
@@ -93,12 +93,10 @@ class Decoded:
             > DECODED_AGAIN_MAX
         ]
 
-    def _sort_seldom(
+    def _copy_seldom(
         self, connection: Connection, rules: Iterable[Rule], table: str
     ) -> dict[str, str]:
-        """Kinds that are few, and the table that has their facts as they are stored. Facts of a
-        kind keep the order of their positions.
-        """
+        """Kinds that are few, and the table that has their facts as they are stored."""
         most = (self.last - self._first) / SELDOM
         asking = [
             [topic for topic in self._topics(rule) if self._counted[topic] < most]

@@ -219,12 +219,9 @@ def _apply_all(connection: Connection, projection: Projection, schema: str, fact
     is applied, a connection of its own decodes the next one.
 
     Kinds that one rule reads are decoded there too where that is faster, which the first two ranges
-    tell: a rule that looks elsewhere first decodes few of them. The rows are the same. What is
-    decoded stands under a drawn name: another rebuild, and one that was thought to be dead, has its
-    own.
+    tell: a rule that looks elsewhere first decodes few of them. The rows are the same.
     """
-    drawn = f"{DECODED}{projection.name}_{secrets.token_hex(4)}"
-    scratch = [f"{drawn}_{each}" for each in (0, 1)]
+    scratch = drawn_scratch()
     with _second(connection) as (beside, submit):
 
         def decode(number: int, first: int, whole: bool) -> Decoded | None:
@@ -247,9 +244,21 @@ def _apply_all(connection: Connection, projection: Projection, schema: str, fact
         finally:
             wait([waited])
             with suppress(psycopg.Error):  # of a lost connection the next start removes them
-                for each in scratch:
-                    beside.execute(f"DROP SCHEMA IF EXISTS {each} CASCADE".encode())
+                drop_scratch(beside, scratch)
     return facts
+
+
+def drawn_scratch() -> tuple[str, str]:
+    """Schemas for what is decoded of two ranges, by turns. The names are drawn: who builds at the
+    same time, or was thought to be dead and goes on, has others.
+    """
+    drawn = f"{DECODED}{secrets.token_hex(8)}"
+    return f"{drawn}_0", f"{drawn}_1"
+
+
+def drop_scratch(connection: Connection, scratch: Iterable[str]) -> None:
+    for each in scratch:
+        connection.execute(f"DROP SCHEMA IF EXISTS {each} CASCADE".encode())
 
 
 @contextmanager

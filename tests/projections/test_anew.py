@@ -218,7 +218,7 @@ def test_what_a_killed_proof_has_left_is_removed_unless_one_lives(
     told: tuple[str, psycopg.Connection[Any]],
 ) -> None:
     database, connection = told
-    scratch = f"{tables.DECODED}0"
+    scratch, _ = tables.drawn_scratch()
     tables.create(connection, PROJECTIONS[0], schema=f"{PROJECTIONS[0].schema}_next")
     Decoded(connection, PROJECTIONS, scratch, 0, 10)
     left = {f"{PROJECTIONS[0].schema}_next", scratch}
