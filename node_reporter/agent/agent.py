@@ -337,7 +337,7 @@ class Reporter:
         before = self._clock.now()
         waits = reason == "tick" and self._may_wait(before)
         try:
-            if self._fetch_windows(at_once=not waits):
+            if self._fetch_windows(at_once=not waits) and self._knows_the_time():
                 self._unknown_since, waits = None, False
             if waits:
                 self._checkpoint(before)
@@ -349,8 +349,8 @@ class Reporter:
             self._deliver(sends_max)
 
     def _may_wait(self, now: Moment) -> bool:
-        """Whether rows stay open because the server did not say whose time it is. A row that is
-        closed as idle is nobody's for good, whatever lease had begun in it.
+        """Whether rows stay open because the server did not say whose time it is, or what the time
+        is. A row that is closed as idle is nobody's for good, whatever lease had begun in it.
         """
         if self._unknown_since is None:
             self._unknown_since = now
@@ -456,6 +456,14 @@ class Reporter:
             self._tenants.assigned = windows
             self.spool.remember_windows(windows)
         return windows is not None
+
+    def _knows_the_time(self) -> bool:
+        """Whether an answer told the server's clock, in which leases are told; asked for here if
+        none did: by its own, a node whose clock is behind places time before the lease it is of.
+        """
+        if self._client.offset is None and self.delivery.is_due():
+            self._shake()
+        return self._client.offset is not None
 
     def _read_lease_files(self, now: Moment) -> None:
         if self._lease_files is not None:
