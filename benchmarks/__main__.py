@@ -6,8 +6,8 @@
 
 Each runs in a process of its own and writes `benchmarks/results/latest.json` when it is done, so
 that one which fails, dies or hangs costs no other's result: it is named there and at the end, with
-its reason. A tiny run and one of `--only` some are written nowhere, unless --output asks. Exit 1
-when one fails or a figure is not reached. Figures are judged in full size alone.
+its reason. A tiny run and one of `--only` some are written nowhere, unless --output or --keep asks.
+Exit 1 when one fails or a figure is not reached. Figures are judged in full size alone.
 Before and after each the runner looks how busy the machine is with other work, and says so.
 """
 
@@ -52,29 +52,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="keep what the output has of this commit, without changes, in this size; run the rest",
     )
     parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="with --only: keep what the output has of the others, whatever code they measured;"
+        " those that are measured now say at which commit",
+    )
+    parser.add_argument(
         "--limit-minutes",
         type=float,
         default=LIMIT_MINUTES,
         help="a benchmark that takes longer is ended and told as failed (default: %(default)g)",
     )
     asked = parser.parse_args(arguments)
+    if asked.keep and not asked.only:
+        parser.error("--keep needs --only")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is measured now ends, too
-    is_whole = asked.size is not Size.TINY and not asked.only
+    is_whole = asked.size is not Size.TINY and (asked.keep or not asked.only)
     output = asked.output or (RESULTS if is_whole else None)
     expected = _expected(asked.size)
-    told = _begun(asked.size, output if asked.go_on else None)
-    lines = page.lines_of(told)
+    told = _begun(asked.size, output if asked.go_on or asked.keep else None, asked.keep)
     chosen = [each for each in BENCHMARKS if not asked.only or each.name in asked.only]
-    chosen = [each for each in chosen if each.name not in told["benchmarks"]]
+    if not asked.keep:
+        chosen = [each for each in chosen if each.name not in told["benchmarks"]]
     for number, each in enumerate(chosen):
         _say(f"{each.name}: {_left(chosen[number:], expected)}")
-        lines += measured(each, asked.size, told, 60 * asked.limit_minutes)
-        told["lines"] = [asdict(line) for line in lines]
-        told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
+        measured(each, asked.size, told, 60 * asked.limit_minutes)
+        told["lines"] = [asdict(line) for line in _lines(asked.size, told)]
+        if not asked.keep:
+            told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
         if output is not None:
             _write(output, told)
         if output is not None and output.resolve() == page.RESULTS:
             page.write(told)  # it says what the results say
+    lines = page.lines_of(told)
     print(json.dumps(told["machine"]))
     print(table(lines))
     for name, why in told["failed"].items():
@@ -84,8 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(told["failed"]) or any(line.reached is False for line in lines))
 
 
-def _begun(size: Size, kept: Path | None) -> dict[str, Any]:
-    """What a run begins with: nothing measured, or what an earlier one of the same code kept."""
+def _begun(size: Size, kept: Path | None, is_any: bool) -> dict[str, Any]:
+    """What a run begins with: nothing measured, or what an earlier one of the same code kept, or of
+    any code if `is_any`.
+    """
     told: dict[str, Any] = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _commit(),
@@ -98,25 +110,29 @@ def _begun(size: Size, kept: Path | None) -> dict[str, Any]:
     if kept is None or not kept.exists():
         return told
     found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-    is_same = (found["commit"], found["size"]) == (told["commit"], told["size"])
-    if not is_same or not _is_exact(told["commit"]):
+    is_same = found["commit"] == told["commit"] and _is_exact(told["commit"])
+    if found["size"] != told["size"] or not (is_any or is_same):
         return told
+    if is_any:
+        return found
     return {**found, "failed": {}}
 
 
-def measured(each: Benchmark, size: Size, told: dict[str, Any], limit_seconds: float) -> list[Line]:
-    """Run one benchmark and add its result to `told`; one that fails is named under `failed`."""
+def measured(each: Benchmark, size: Size, told: dict[str, Any], limit_seconds: float) -> None:
+    """Run one benchmark and put its result into `told`; one that fails is named under `failed`."""
+    for known in ("benchmarks", "failed"):
+        told[known].pop(each.name, None)
     before, stolen, began = others(LOOK_SECONDS[size]), Stolen(), time.perf_counter()
     try:
         result = run_alone(each.run, size, limit_seconds)
         seconds, taken = time.perf_counter() - began, stolen.cores()
-        lines = list(each.lines(result))
+        list(each.lines(result))
     except Failed as error:
         told["failed"][each.name] = str(error)
-        return []
+        return
     except Exception as error:  # its result is not what its lines expect
         told["failed"][each.name] = f"{type(error).__name__}: {error}"
-        return []
+        return
     after = others(LOOK_SECONDS[size])
     load = {"before": before, "after": after, "cores_stolen": taken}
     was_busy = is_busy(before, after, taken)
@@ -125,9 +141,21 @@ def measured(each: Benchmark, size: Size, told: dict[str, Any], limit_seconds: f
         "seconds": round(seconds, 1),
         "machine": {**load, "is_busy": was_busy},
     }
+    if (commit := _commit()) != told["commit"]:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        told["benchmarks"][each.name] |= {"commit": commit, "measured_at": now}
     _say(f"{each.name}: {seconds:,.0f} s; others {_others(load)}{'; BUSY' if was_busy else ''}")
-    judged = lines if size is Size.FULL else [replace(line, reached=None) for line in lines]
-    return [replace(line, is_busy=was_busy) for line in judged]
+
+
+def _lines(size: Size, told: dict[str, Any]) -> list[Line]:
+    """What the results say, in the order of the benchmarks."""
+    found = []
+    for each in BENCHMARKS:
+        result = told["benchmarks"].get(each.name)
+        for line in () if result is None else each.lines(result):
+            reached = line.reached if size is Size.FULL else None
+            found.append(replace(line, reached=reached, is_busy=result["machine"]["is_busy"]))
+    return found
 
 
 def _others(load: dict[str, Any]) -> str:

@@ -107,12 +107,17 @@ def _run(told: dict[str, Any]) -> str:
     settings = ", ".join(f"{k} {v}" for k, v in postgres.items() if k != "server_version")
     return (
         f"Measured on {told['measured_at'][:16].replace('T', ' ')} UTC at commit"
-        f" `{(told['commit'] or 'unknown')[:12]}`, size `{told['size']}`, on {machine['cores']}"
-        f" cores of {machine['processor']}, {machine['memory_mib']:,} MiB, {machine['system']},"
-        f" Python {machine['python']}, PostgreSQL {postgres['server_version']} ({settings}),"
+        f" `{(told['commit'] or 'unknown')[:12]}`{_but(told)}, size `{told['size']}`, on"
+        f" {machine['cores']} cores of {machine['processor']}, {machine['memory_mib']:,} MiB,"
+        f" {machine['system']}, Python {machine['python']}, PostgreSQL {postgres['server_version']} ({settings}),"
         f" {machine['fdatasync_per_second']:,} syncs of 8 kB a second; load average before"
         f" {machine['load_average_before'][0]}, after {machine['load_average_after'][0]}."
     )
+
+
+def _but(told: dict[str, Any]) -> str:
+    later = [name for name, result in told["benchmarks"].items() if "measured_at" in result]
+    return f" ({', '.join(later)} later: the last table says when)" if later else ""
 
 
 def _busy(told: dict[str, Any], lines: Sequence[Line]) -> str:
@@ -195,7 +200,7 @@ def _loads(told: dict[str, Any]) -> str:
             continue
         before, after = seen["before"], seen["after"]
         cells = [
-            name,
+            name + _when(result),
             result["seconds"],
             before["cores_of_others"],
             after["cores_of_others"],
@@ -205,6 +210,14 @@ def _loads(told: dict[str, Any]) -> str:
         ]
         rows.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(rows) + "\n"
+
+
+def _when(result: dict[str, Any]) -> str:
+    """Which code a result is of, and when, where the others are of another one."""
+    if "measured_at" not in result:
+        return ""
+    at, commit = result["measured_at"][:16].replace("T", " "), result["commit"] or "unknown"
+    return f" ({at} UTC, `{commit[:12]}`)"
 
 
 def write(told: dict[str, Any]) -> None:

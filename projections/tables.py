@@ -209,6 +209,10 @@ def _rebuilt(
         connection.execute(own(beside, projection.indexes))
     seconds = time.perf_counter() - started
     analyze(connection, beside)
+    if _is_comparable(connection, projection):
+        # Not in the transaction below: of many steps in one, each walks what those before replaced.
+        while runner.step(connection, projection, facts_max=facts_max):
+            pass
     differing = _change_places(connection, projection, beside)
     drop(connection, projection, schema=old)
     return Rebuilt(projection.name, facts, reports, seconds, differing)
@@ -476,7 +480,7 @@ def _change_places(
             both = (projection.schema, beside)
             for schema in both:
                 connection.execute(own(schema, "SELECT 1 FROM own.position FOR UPDATE"))
-            if _definition(connection, projection.schema) == projection.definition:
+            if _is_comparable(connection, projection):
                 differing = differing_rows(connection, projection, both)
             connection.execute(
                 own(projection.schema, "UPDATE own.position SET position = %s"), (RETIRED,)
@@ -484,6 +488,16 @@ def _change_places(
             _rename(connection, projection.schema, f"{projection.schema}_old")
         _rename(connection, beside, projection.schema)
     return differing
+
+
+def _is_comparable(connection: Connection, projection: Projection) -> bool:
+    """Whether the old one is made by the same rules, and has read anything."""
+    if _definition(connection, projection.schema) != projection.definition:
+        return False
+    row = connection.execute(
+        own(projection.schema, "SELECT coalesce(max(position), 0) > 0 FROM own.position")
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def differing_rows(

@@ -212,6 +212,25 @@ def test_a_run_does_not_go_on_where_the_code_has_no_name(
     assert list(_kept(output)["benchmarks"]) == ["second"]
 
 
+def test_one_that_is_measured_anew_stands_beside_the_others_and_says_of_which_code_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "told.json"
+    monkeypatch.setattr(runner, "_commit", lambda: "abc")
+    monkeypatch.setattr(runner, "BENCHMARKS", planted(plants.first, plants.last, plants.failing))
+    assert runner.main(["--tiny", "--output", str(output)]) == 1
+    monkeypatch.setenv(plants.KEPT, str(output))
+    monkeypatch.setattr(runner, "_commit", lambda: "other code")
+    assert runner.main(["--tiny", "--output", str(output), "--keep", "--only", "last"]) == 1
+    kept = _kept(output)
+    assert [line["what"] for line in kept["lines"]] == ["rate 7", "rate 9"]
+    assert (kept["commit"], list(kept["failed"])) == ("abc", ["failing"])
+    assert "commit" not in kept["benchmarks"]["first"]
+    assert kept["benchmarks"]["last"]["commit"] == "other code"
+    with pytest.raises(SystemExit):
+        runner.main(["--tiny", "--output", str(output), "--keep"])
+
+
 def test_a_run_of_some_leaves_the_results_of_all_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.pq import TransactionStatus
 
 from ledger.log import codec, market
 from projections import decoded, runner, tables
@@ -93,6 +94,30 @@ def test_dropping_and_rebuilding_gives_equal_rows(
     tables.drop(followed_by_all, projection)
     tables.step_all(followed_by_all)
     assert tables.digest(followed_by_all, projection.schema, seed=7) == before
+
+
+def test_what_is_behind_is_brought_up_in_steps_before_it_is_compared_and_what_is_empty_is_not(
+    followed: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty view of 5,000,000 facts was filled in the transaction in which both change places:
+    its first step of 25,000 took 0.3 s, its hundredth 2.
+    """
+    within: list[bool] = []
+    step = runner.step
+
+    def told(connection: Any, *given: Any, **named: Any) -> int:
+        within.append(connection.info.transaction_status != TransactionStatus.IDLE)
+        return step(connection, *given, **named)
+
+    monkeypatch.setattr(runner, "step", told)
+    for facts, differing in ((0, None), (61, ())):
+        tables.drop(followed, LEASES)
+        tables.create(followed, LEASES)
+        if facts:
+            step(followed, LEASES, facts_max=facts)
+        assert tables.rebuild(followed, LEASES, facts_max=150).differing == differing
+    assert within
+    assert not any(within)
 
 
 def test_ranges_that_are_decoded_beside_a_rebuild_give_the_rows_it_had(

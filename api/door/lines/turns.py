@@ -47,14 +47,12 @@ CREDIT_S = 0.25
 """How much less than the others somebody who was away is held to have had."""
 NEAR_S = 0.25
 """Who had so much more than another, or less, counts as its equal: neither waits for the other."""
-AHEAD_S = 0.1
+AHEAD_S = 0.03
 """Who had so much more than those who are served has fewer at work."""
 DEBT_S = 2.0
 """How much more than the others a caller is held to have had at most."""
-FEW = 3
-"""Requests that a caller has here at once, at work or waiting, without its work counting more."""
 TIMES_MAX = 8.0
-"""What work counts at most: 1 with `FEW` requests here, 1 more for each request beyond them."""
+"""What work counts at most: once for each request that its caller has here, at work or waiting."""
 YIELD_S = 0.25
 ABOUT_S = 1.0
 """So long after its last request a caller is still about."""
@@ -300,7 +298,7 @@ class Turns:
 
     def _times(self, caller: _Caller) -> float:
         """How many times the work of its next turn counts."""
-        return min(TIMES_MAX, 1.0 + max(0, len(caller.line) + caller.at_work - FEW))
+        return min(TIMES_MAX, max(1.0, len(caller.line) + caller.at_work))
 
     def _begin(self, caller: _Caller, now_s: float) -> None:
         served = min(one.had for one in (caller, *self._working.values()))

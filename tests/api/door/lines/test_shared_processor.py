@@ -3,20 +3,21 @@ runs one thread of a process at a time, so that each request beside another make
 
     others' p99 under one renter's worst behaviour <= 2 x quiet
 
-Time is the test's own, and what a request costs is as it was measured on two cores. The same on a
-real server is a benchmark: `benchmarks/door/under_attack.py`.
+Time is the test's own, and what a request costs is as it was measured on two cores, some slow,
+some fast. The same on a real server is a benchmark: `benchmarks/door/under_attack.py`.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
 import pytest
 
+from api.door.limits import Buckets
 from api.door.lines.turns import TooMany, Turn, Turns
 from api.settings import Settings
 
@@ -45,6 +46,15 @@ ATTACKS = {
     "unmatched": (Cost(0.038, 0.01),),
     "closes": (Cost(0.005, 0.015),),
 }
+FAST_OPEN, FAST_CLOSE = Cost(0.006, 0.004), Cost(0.003, 0.003)
+FAST_HARMLESS = (Cost(0.005, 0.003), Cost(0.003, 0.0015)) * 2 + (FAST_OPEN,)
+FAST_ATTACKS = {
+    "reads": (Cost(0.013, 0.012), Cost(0.0095, 0.007), Cost(0.0013, 0.0014)),
+    "leases": (FAST_OPEN, FAST_CLOSE),
+    "unmatched": (Cost(0.008, 0.003),),
+    "closes": (Cost(0.003, 0.004),),
+}
+"""On cores that answer faster than a caller may ask: what a rate holds back comes at once."""
 
 
 class Machine:
@@ -129,7 +139,9 @@ class Speed(NamedTuple):
         return Cost(cost.processor_s / self.processor, cost.database_s * self.database_times)
 
 
-def harmless(machine: Machine, speed: Speed) -> list[float]:
+def harmless(
+    machine: Machine, speed: Speed, kinds: Sequence[Cost] = HARMLESS, close: Cost = CLOSE
+) -> list[float]:
     """What each request waits, of a renter who asks at a steady rate; filled while it runs."""
     took: list[float] = []
 
@@ -138,13 +150,13 @@ def harmless(machine: Machine, speed: Speed) -> list[float]:
 
         def done() -> None:
             took.append(machine.now_s - asked_s)
-            if kind is OPEN:
-                machine.ask("other", speed.of(CLOSE), lambda: None)
+            if kind is kinds[-1]:
+                machine.ask("other", speed.of(close), lambda: None)
 
         machine.ask("other", speed.of(kind), done)
 
     for number in range(int(SECONDS * RATE)):
-        kind = HARMLESS[number % len(HARMLESS)]
+        kind = kinds[number % len(kinds)]
         machine.at(BEFORE_S + number / RATE, partial(ask, kind))
     return took
 
@@ -184,6 +196,32 @@ def test_others_wait_at_most_twice_as_long_as_when_all_is_quiet(
         machine.at(BEFORE_S + number / 1_000, worst)
     assert p99(machine, took) <= figure * quiet(speed)
     assert next(answered) >= SECONDS * 5, "who asks too much is served, too: what the other leaves"
+
+
+@pytest.mark.parametrize("name", FAST_ATTACKS)
+def test_what_a_rate_held_back_and_comes_at_once_delays_others_little(name: str) -> None:
+    """Between two gusts a fast server is idle, and what the caller owed is forgiven: each gust
+    began with four at work.
+    """
+    machine, speed, kinds = Machine(), Speed(), count()
+    took = harmless(machine, speed, FAST_HARMLESS, FAST_CLOSE)
+    settings = Settings()
+    rate = Buckets(
+        settings.requests_per_second, settings.requests_burst, lambda: int(machine.now_s * 10**9)
+    )
+
+    def worst() -> None:
+        if not rate.spend("worst").allowed:
+            machine.at(machine.now_s + 1.0, worst)
+            return
+        cost = FAST_ATTACKS[name][next(kinds) % len(FAST_ATTACKS[name])]
+        machine.ask("worst", cost, lambda: machine.at(machine.now_s + 0.002, worst))
+
+    for number in range(64):
+        machine.at(BEFORE_S + number / 1_000, worst)
+    alone = Machine()
+    quietly = p99(alone, harmless(alone, speed, FAST_HARMLESS, FAST_CLOSE))
+    assert p99(machine, took) <= FIGURE * quietly
 
 
 @pytest.mark.parametrize(("cost", "per_s"), [(Cost(0.005, 0.015), 20), (Cost(0.012, 0.001), 14)])
