@@ -109,8 +109,9 @@ def _run(told: dict[str, Any]) -> str:
         f"Measured on {told['measured_at'][:16].replace('T', ' ')} UTC at commit"
         f" `{(told['commit'] or 'unknown')[:12]}`{_but(told)}, size `{told['size']}`, on"
         f" {machine['cores']} cores of {machine['processor']}, {machine['memory_mib']:,} MiB,"
-        f" {machine['system']}, Python {machine['python']}, PostgreSQL {postgres['server_version']} ({settings}),"
-        f" {machine['fdatasync_per_second']:,} syncs of 8 kB a second; load average before"
+        f" {machine['system']}, Python {machine['python']}, PostgreSQL"
+        f" {postgres['server_version']} ({settings}), {machine['fdatasync_per_second']:,} syncs"
+        f" of 8 kB a second; load average before"
         f" {machine['load_average_before'][0]}, after {machine['load_average_after'][0]}."
     )
 

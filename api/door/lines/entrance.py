@@ -14,6 +14,7 @@ What should not take long and does makes nobody wait for ever.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -27,9 +28,11 @@ LONG_BODY_BYTES_PER_S = 4 * 1_048_576
 """What one of these places lets through: a body keeps its place for its share of a second."""
 WAIT_SECONDS_MAX = 10.0
 REFUSALS_PER_SECOND, REFUSALS_BURST = 10, 20
-"""Refusals of one address that are told at once; later ones after `REFUSAL_SECONDS`."""
+"""Refusals of one address that are told at once; later ones after `REFUSAL_SECONDS`, and up to so
+much longer: all that were refused together would come back together."""
 REFUSAL_SECONDS = 1.0
 REFUSALS_HELD_MAX = 1_000
+_chance = random.SystemRandom()
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 LEAVE = "tallystick.entrance"
 """Where the scope of a request holds what lets the next one in."""
@@ -135,7 +138,7 @@ class Refusals:
         """Return when a refusal of this address may be told."""
         if not self._soon.spend(address).allowed and not self._held.locked():
             async with self._held:
-                await asyncio.sleep(REFUSAL_SECONDS)
+                await asyncio.sleep(REFUSAL_SECONDS * (1 + _chance.random()))
 
 
 def leave(scope: Any) -> None:
