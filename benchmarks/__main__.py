@@ -76,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = [each for each in chosen if each.name not in told["benchmarks"]]
     for number, each in enumerate(chosen):
         _say(f"{each.name}: {_left(chosen[number:], expected)}")
-        measured(each, asked.size, told, 60 * asked.limit_minutes)
-        told["lines"] = [asdict(line) for line in _lines(asked.size, told)]
+        lines = measured(each, asked.size, told, 60 * asked.limit_minutes)
+        told["lines"] = _with(told["lines"], each, lines)
         if not asked.keep:
             told["machine"]["load_average_after"] = [round(load, 2) for load in os.getloadavg()]
         if output is not None:
@@ -118,7 +118,7 @@ def _begun(size: Size, kept: Path | None, is_any: bool) -> dict[str, Any]:
     return {**found, "failed": {}}
 
 
-def measured(each: Benchmark, size: Size, told: dict[str, Any], limit_seconds: float) -> None:
+def measured(each: Benchmark, size: Size, told: dict[str, Any], limit_seconds: float) -> list[Line]:
     """Run one benchmark and put its result into `told`; one that fails is named under `failed`."""
     for known in ("benchmarks", "failed"):
         told[known].pop(each.name, None)
@@ -126,13 +126,13 @@ def measured(each: Benchmark, size: Size, told: dict[str, Any], limit_seconds: f
     try:
         result = run_alone(each.run, size, limit_seconds)
         seconds, taken = time.perf_counter() - began, stolen.cores()
-        list(each.lines(result))
+        lines = list(each.lines(result))
     except Failed as error:
         told["failed"][each.name] = str(error)
-        return
+        return []
     except Exception as error:  # its result is not what its lines expect
         told["failed"][each.name] = f"{type(error).__name__}: {error}"
-        return
+        return []
     after = others(LOOK_SECONDS[size])
     load = {"before": before, "after": after, "cores_stolen": taken}
     was_busy = is_busy(before, after, taken)
@@ -145,17 +145,16 @@ def measured(each: Benchmark, size: Size, told: dict[str, Any], limit_seconds: f
         now = datetime.now(UTC).isoformat(timespec="seconds")
         told["benchmarks"][each.name] |= {"commit": commit, "measured_at": now}
     _say(f"{each.name}: {seconds:,.0f} s; others {_others(load)}{'; BUSY' if was_busy else ''}")
+    judged = lines if size is Size.FULL else [replace(line, reached=None) for line in lines]
+    return [replace(line, is_busy=was_busy) for line in judged]
 
 
-def _lines(size: Size, told: dict[str, Any]) -> list[Line]:
-    """What the results say, in the order of the benchmarks."""
-    found = []
-    for each in BENCHMARKS:
-        result = told["benchmarks"].get(each.name)
-        for line in () if result is None else each.lines(result):
-            reached = line.reached if size is Size.FULL else None
-            found.append(replace(line, reached=reached, is_busy=result["machine"]["is_busy"]))
-    return found
+def _with(kept: list[dict[str, Any]], each: Benchmark, lines: list[Line]) -> list[dict[str, Any]]:
+    """The lines of a run with those of one benchmark, in the order of the benchmarks."""
+    beside = [line for line in kept if line["benchmark"] != each.name]
+    mine = [{"benchmark": each.name, **asdict(line)} for line in lines]
+    order = {one.name: number for number, one in enumerate(BENCHMARKS)}
+    return sorted(beside + mine, key=lambda line: order.get(line["benchmark"], -1))
 
 
 def _others(load: dict[str, Any]) -> str:
