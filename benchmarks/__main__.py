@@ -70,7 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_whole = asked.size is not Size.TINY and (asked.keep or not asked.only)
     output = asked.output or (RESULTS if is_whole else None)
     expected = _expected(asked.size)
-    told = _begun(asked.size, output if asked.go_on or asked.keep else None, asked.keep)
+    told = _begun(asked.size, output if asked.go_on else None)
+    if asked.keep:
+        told = _kept(asked.size, output) or parser.error(
+            f"--keep: {output} holds no results of size {asked.size.value}"
+        )
     chosen = [each for each in BENCHMARKS if not asked.only or each.name in asked.only]
     if not asked.keep:
         chosen = [each for each in chosen if each.name not in told["benchmarks"]]
@@ -94,10 +98,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(told["failed"]) or any(line.reached is False for line in lines))
 
 
-def _begun(size: Size, kept: Path | None, is_any: bool) -> dict[str, Any]:
-    """What a run begins with: nothing measured, or what an earlier one of the same code kept, or of
-    any code if `is_any`.
-    """
+def _kept(size: Size, output: Path | None) -> dict[str, Any] | None:
+    """What was measured before in this size, of whatever code."""
+    if output is None or not output.exists():
+        return None
+    found: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
+    return found if found["size"] == size.value else None
+
+
+def _begun(size: Size, kept: Path | None) -> dict[str, Any]:
+    """What a run begins with: nothing measured, or what an earlier one of the same code kept."""
     told: dict[str, Any] = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _commit(),
@@ -107,14 +117,9 @@ def _begun(size: Size, kept: Path | None, is_any: bool) -> dict[str, Any]:
         "benchmarks": {},
         "failed": {},
     }
-    if kept is None or not kept.exists():
+    found = _kept(size, kept)
+    if found is None or found["commit"] != told["commit"] or not _is_exact(told["commit"]):
         return told
-    found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-    is_same = found["commit"] == told["commit"] and _is_exact(told["commit"])
-    if found["size"] != told["size"] or not (is_any or is_same):
-        return told
-    if is_any:
-        return found
     return {**found, "failed": {}}
 
 

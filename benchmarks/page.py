@@ -107,7 +107,7 @@ def _run(told: dict[str, Any]) -> str:
     settings = ", ".join(f"{k} {v}" for k, v in postgres.items() if k != "server_version")
     return (
         f"Measured on {told['measured_at'][:16].replace('T', ' ')} UTC at commit"
-        f" `{(told['commit'] or 'unknown')[:12]}`{_but(told)}, size `{told['size']}`, on"
+        f" {_commit(told['commit'])}{_but(told)}, size `{told['size']}`, on"
         f" {machine['cores']} cores of {machine['processor']}, {machine['memory_mib']:,} MiB,"
         f" {machine['system']}, Python {machine['python']}, PostgreSQL"
         f" {postgres['server_version']} ({settings}), {machine['fdatasync_per_second']:,} syncs"
@@ -217,8 +217,14 @@ def _when(result: dict[str, Any]) -> str:
     """Which code a result is of, and when, where the others are of another one."""
     if "measured_at" not in result:
         return ""
-    at, commit = result["measured_at"][:16].replace("T", " "), result["commit"] or "unknown"
-    return f" ({at} UTC, `{commit[:12]}`)"
+    at = result["measured_at"][:16].replace("T", " ")
+    return f" ({at} UTC, {_commit(result['commit'])})"
+
+
+def _commit(name: str | None) -> str:
+    """Its first letters, and whether there were changes."""
+    commit, _, more = (name or "unknown").partition(" ")
+    return f"`{commit[:12]}`{' ' + more if more else ''}"
 
 
 def write(told: dict[str, Any]) -> None:

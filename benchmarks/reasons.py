@@ -29,8 +29,8 @@ REASONS = {
     " keeps one order of all writers. Of 18.5 us of PostgreSQL for a fact of a batch of 1,000 (on"
     " PostgreSQL 15, beside other work) 8.0 write the fact with its two unique indexes, 4.5 the"
     " posting, 3.1 move balances, the rest is PL/pgSQL; the process takes 15 more. The peer has no"
-    " facts: their rows and indexes alone cost more than the figure leaves. What comes next is an"
-    " index less on facts.",
+    " facts: facts and postings alone cost about what the figure leaves for everything. What comes"
+    " next is an index less on facts.",
     "accrual of": "One process does it all under one interpreter's lock, with PostgreSQL beside"
     " it. Of the process's time for a warm lease hour a half decides, folds and books, a fifth"
     " encodes the fact, a fifth finds what is due, the rest makes the arrays and leaves of the"

@@ -491,13 +491,16 @@ def _change_places(
 
 
 def _is_comparable(connection: Connection, projection: Projection) -> bool:
-    """Whether the old one is made by the same rules, and has read anything."""
+    """Whether the old one is made by the same rules, and has read anything or has any row."""
     if _definition(connection, projection.schema) != projection.definition:
         return False
     row = connection.execute(
         own(projection.schema, "SELECT coalesce(max(position), 0) > 0 FROM own.position")
     ).fetchone()
-    return row is not None and bool(row[0])
+    assert row is not None
+    return bool(row[0]) or any(
+        rows for rows, _ in digest(connection, projection.schema, 0).values()
+    )
 
 
 def differing_rows(

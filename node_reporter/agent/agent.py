@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -337,7 +338,8 @@ class Reporter:
         before = self._clock.now()
         waits = reason == "tick" and self._may_wait(before)
         try:
-            if self._fetch_windows(at_once=not waits) and self._knows_the_time():
+            at_once = not waits
+            if self._fetch_windows(at_once=at_once) and self._knows_the_time(at_once=at_once):
                 self._unknown_since, waits = None, False
             if waits:
                 self._checkpoint(before)
@@ -457,12 +459,14 @@ class Reporter:
             self.spool.remember_windows(windows)
         return windows is not None
 
-    def _knows_the_time(self) -> bool:
+    def _knows_the_time(self, *, at_once: bool) -> bool:
         """Whether an answer told the server's clock, in which leases are told; asked for here if
         none did: by its own, a node whose clock is behind places time before the lease it is of.
+        No handshake: one that stops the reporter comes when its rows are on disk.
         """
-        if self._client.offset is None and self.delivery.is_due():
-            self._shake()
+        if self._client.offset is None and (at_once or self.delivery.is_due()):
+            with suppress(Unreachable):
+                self._client.head()
         return self._client.offset is not None
 
     def _read_lease_files(self, now: Moment) -> None:

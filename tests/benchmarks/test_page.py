@@ -51,11 +51,12 @@ def measured_beside_others() -> dict[str, Any]:
 
 
 def test_a_result_of_other_code_than_the_others_says_of_which() -> None:
-    later = {**measured_beside_others(), "commit": "c0ffee" * 4, "measured_at": "2026-11-29T20:10"}
+    later = {**measured_beside_others(), "measured_at": "2026-11-29T20:10"}
+    later["commit"] = "c0ffee" * 4 + " and changes"
     told = {**kept(), "benchmarks": {"one": measured_beside_others(), "two": later}}
     text = page.page(told)
     assert "(two later: the last table says when)" in text
-    assert "| two (2026-11-29 20:10 UTC, `c0ffeec0ffee`) | 3.0 |" in text
+    assert "| two (2026-11-29 20:10 UTC, `c0ffeec0ffee` and changes) | 3.0 |" in text
 
 
 def test_a_row_of_a_busy_machine_is_marked_in_the_page() -> None:

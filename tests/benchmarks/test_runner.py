@@ -227,8 +227,10 @@ def test_one_that_is_measured_anew_stands_beside_the_others_and_says_of_which_co
     assert (kept["commit"], list(kept["failed"])) == ("abc", ["failing"])
     assert "commit" not in kept["benchmarks"]["first"]
     assert kept["benchmarks"]["last"]["commit"] == "other code"
-    with pytest.raises(SystemExit):
-        runner.main(["--tiny", "--output", str(output), "--keep"])
+    for wrong in (["--tiny"], ["--short", "--only", "last"]):  # of all, or of another size
+        with pytest.raises(SystemExit):
+            runner.main([*wrong, "--output", str(output), "--keep"])
+    assert _kept(output) == kept
 
 
 def test_a_run_of_some_leaves_the_results_of_all_alone(

@@ -118,6 +118,10 @@ def test_what_is_behind_is_brought_up_in_steps_before_it_is_compared_and_what_is
         assert tables.rebuild(followed, LEASES, facts_max=150).differing == differing
     assert within
     assert not any(within)
+    step(followed, LEASES)
+    followed.execute(f"UPDATE {LEASES.schema}.position SET position = 0".encode())
+    with pytest.raises(psycopg.errors.UniqueViolation):  # rows that no fact tells of are seen
+        tables.rebuild(followed, LEASES, facts_max=150)
 
 
 def test_ranges_that_are_decoded_beside_a_rebuild_give_the_rows_it_had(

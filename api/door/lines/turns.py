@@ -8,8 +8,8 @@ Callers share a process as flows share a line (start-time fair queueing, Goyal, 
 with `at_once` places as in Jin, Chase and Kaur 2004): `had` is the work that a caller was given, in
 seconds of a place, and the one with the least is next. Work counts more, the more of a caller is
 here: who asks for all at once has a smaller share than who asks for one after the other, and all of
-it when nobody else is there. Nobody saves up more than `CREDIT_S` by being away. With few requests
-at once a caller is an equal: of two who both want more than half, each gets half and waits.
+it when nobody else is there. Nobody saves up more than `CREDIT_S` by being away. Of two who
+have as many here and both want more than half, each gets half and waits.
 
 Python runs one thread at a time, so that each request beside another makes both slower. So who
 had clearly more than another that is about has fewer at work, the longer its line is: down to one

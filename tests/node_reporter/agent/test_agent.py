@@ -498,3 +498,43 @@ def test_a_node_whose_clock_is_behind_learns_the_servers_time_before_it_closes_i
     scene.finish()
     end_us = scene.true_clock.now().wall_us
     assert sum(scene.credited_us(lease, opened_us, end_us).values()) == end_us - opened_us
+
+
+def test_time_that_was_not_told_before_the_last_chance_is_asked_for_then(tmp_path: Path) -> None:
+    """The waiting time after a failure may be longer than rows stay open."""
+    scene = Scene(tmp_path, draw=lambda _low, high: high)
+    scene.true_clock.pass_time(5 * MINUTE_US)
+    opened_us = scene.true_clock.now().wall_us
+    lease = scene.lease(1, 0, opened_us)
+    scene.wire.down = True
+    scene.run(3)
+    for _ in range(5):
+        scene.clock.advance(TICK_US)
+        scene.reporter.poll()
+        scene.reporter.turn()
+    scene.wire.down = False
+    assert scene.reporter.delivery.due_us > scene.clock.now().mono_us + MINUTE_US
+    scene.finish()
+    end_us = scene.true_clock.now().wall_us
+    assert sum(scene.credited_us(lease, opened_us, end_us).values()) == end_us - opened_us
+
+
+def test_what_a_node_measured_is_on_disk_when_the_server_refuses_it_for_good(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handshake that stops the reporter came before its rows were closed, to learn the time."""
+
+    def refused() -> None:
+        raise Stopped("the server refuses this node's new key")
+
+    monkeypatch.setattr(scene.reporter.delivery, "handshake", refused)
+    for _ in range(3):
+        scene.clock.advance(TICK_US)
+        scene.reporter.poll()
+    with pytest.raises(Stopped):
+        scene.reporter.stop()
+    scene.crash()
+    scene.finish()
+    assert sum(row.len_us for _, _, row in scene.server.rows() if row.reason == "shutdown") == (
+        3 * TICK_US
+    )
