@@ -9,16 +9,18 @@ from typing import Any, Literal
 from api.door.models import AccountId, AnswerModel, Count, Told_at
 from api.door.moments import moment
 from api.fleet.constraints import CapacityClass
-from api.market.performance import Machine, NodePerformanceAnswer, performance_of
+from api.market.performance import (
+    Machine,
+    NodePerformanceAnswer,
+    performance_of,
+    statements_in_force,
+)
 from api.regions.reachability import NodeWayAnswer, way_told
 from api.trust.reputation import RegionSettingAnswer, setting_told
 from domain.duration import DAY_US
 from projections.fleet import fleet, regions, supply
 from projections.runner import Connection
 from projections.trust import reputation, scores
-
-STATEMENTS_MAX = 500
-"""Of all offers of one page together."""
 
 
 class AttributeInForceAnswer(AnswerModel):
@@ -58,32 +60,38 @@ def supply_of(
     nodes = sorted({offer.node_id for offer in offers})
     policies = supply.read_policies(connection, sorted({offer.region_id for offer in offers}))
     settings = {row.setting: row for row in reputation.read_settings(connection)}
+    expect = {policy.setting: _expect(policy, settings) for policy in policies.values()}
     scored = scores.read_scores(connection, "node", nodes, day=now_us // DAY_US)
     ways = regions.read_ways(connection, nodes)
-    kinds = supply.read_kinds_of_nodes(connection, nodes)
     windows = supply.read_next_maintenance(connection, nodes, now_us)
-    classes = supply.read_capacity_classes(connection, nodes)
-    said = _said(connection, offers, nodes, now_us)
+    subjects = [*nodes, *sorted({offer.provider_id for offer in offers})]
+    said = statements_in_force(connection, subjects, now_us)
     machines = {
         one.offer_id: Machine(one.node_id, one.gpu_classes, one.terms or {}) for one in offers
     }
-    performance = performance_of(connection, machines, now_us)
+    performance = performance_of(connection, machines, said, now_us)
     told: dict[str, OfferSupplyAnswer] = {}
     for offer in offers:
         policy, window = policies[offer.region_id], windows.get(offer.node_id)
         score = scored[offer.node_id]
         setting: Any = policy.setting
-        capacity: Any = classes[offer.node_id]
+        capacity: Any = offer.capacity_class
         told[offer.offer_id] = OfferSupplyAnswer(
             setting=setting,
-            expect=setting_told(setting, settings.get(setting)),
+            expect=expect[setting],
             capacity_class=capacity,
             security_tier=_tier(policy.security_tier, offer.terms or {}),
             refused_workloads=policy.refused_workloads,
-            kinds=kinds.get(offer.node_id, []),
+            kinds=offer.kinds,
             reputation_ppm=score.score_ppm,
             provisional=score.is_provisional,
-            statements=[*said.get(offer.node_id, []), *said.get(offer.provider_id, [])],
+            statements=[
+                AttributeInForceAnswer(
+                    name=one.name, value=one.value, signer_account_id=one.signer_account_id
+                )
+                for subject in (offer.node_id, offer.provider_id)
+                for one in said.get(subject, ())
+            ],
             next_maintenance_from=None if window is None else moment(window.from_us),
             next_maintenance_until=None if window is None else moment(window.until_us),
             performance=performance[offer.offer_id],
@@ -98,17 +106,5 @@ def _tier(of_region: int, terms: dict[str, Any]) -> int:
     return of_region if stated is None else min(of_region, int(stated))
 
 
-def _said(
-    connection: Connection, offers: list[fleet.Offer], nodes: list[str], now_us: int
-) -> dict[str, list[AttributeInForceAnswer]]:
-    """What is said of each node and provider and counts now."""
-    subjects = [*nodes, *sorted({offer.provider_id for offer in offers})]
-    said: dict[str, list[AttributeInForceAnswer]] = {}
-    rows = supply.read_attributes(connection, subject_ids=subjects, limit=STATEMENTS_MAX)
-    for row in rows:
-        if row.counts(now_us):
-            told = AttributeInForceAnswer(
-                name=row.name, value=row.value, signer_account_id=row.signer_account_id
-            )
-            said.setdefault(row.subject_id, []).append(told)
-    return said
+def _expect(policy: supply.Policy, known: dict[str, reputation.Setting]) -> RegionSettingAnswer:
+    return setting_told(policy.setting, known.get(policy.setting))

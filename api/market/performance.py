@@ -28,6 +28,7 @@ LANE_MTS = {1: 2_500, 2: 5_000, 3: 8_000, 4: 16_000, 5: 32_000, 6: 64_000}
 """Megatransfers a second of one PCIe lane, by generation."""
 BENCHMARK = "benchmark"
 STATEMENTS_MAX = 500
+"""Of all machines that are told together."""
 
 Source = Literal["registry", "inventory", "offer", "reports", "statement"]
 
@@ -54,21 +55,35 @@ class Machine:
     terms: Mapping[str, Any]
 
 
+Statements = Mapping[str, Sequence[supply.Attribute]]
+"""By subject, in the order in which they came."""
+
+
+def statements_in_force(
+    connection: Connection, subject_ids: list[str], now_us: int
+) -> dict[str, list[supply.Attribute]]:
+    """What is said of nodes or providers and counts now."""
+    said: dict[str, list[supply.Attribute]] = {}
+    for row in supply.read_attributes(connection, subject_ids=subject_ids, limit=STATEMENTS_MAX):
+        if row.counts(now_us):
+            said.setdefault(row.subject_id, []).append(row)
+    return said
+
+
 def performance_of(
-    connection: Connection, machines: Mapping[str, Machine], now_us: int
+    connection: Connection, machines: Mapping[str, Machine], said: Statements, now_us: int
 ) -> dict[str, list[NodePerformanceAnswer]]:
     """By offer. One query for each sort of thing, whatever the number of offers."""
     ids = sorted({machine.node_id for machine in machines.values()})
     measured = usage.read_throttling(connection, ids, now_us - WEEK_US)
     specs = fleet.read_specs(connection, ids)
-    said = _stated(connection, ids, now_us)
     return {
         offer_id: [
             *_classes(machine.gpu_classes),
             *_inventory(specs.get(machine.node_id)),
             *_promised(machine.terms),
             *_measured(measured.get(machine.node_id)),
-            *said.get(machine.node_id, []),
+            *_stated(said.get(machine.node_id, ())),
         ]
         for offer_id, machine in machines.items()
     }
@@ -84,28 +99,26 @@ def performance_of_match(
     node = next(one for one in found.nodes if one.offer_id == offer_id)
     classes = [] if node.gpu_class is None else [node.gpu_class]
     machine = Machine(node.node_id, classes, asdict(node.terms))
-    return performance_of(connection, {offer_id: machine}, now_us)[offer_id]
+    said = statements_in_force(connection, [node.node_id], now_us)
+    return performance_of(connection, {offer_id: machine}, said, now_us)[offer_id]
 
 
 def _classes(names: Sequence[str]) -> list[NodePerformanceAnswer]:
     return [NodePerformanceAnswer(name="gpu_class", value=one, source="registry") for one in names]
 
 
-def _stated(
-    connection: Connection, node_ids: list[str], now_us: int
-) -> dict[str, list[NodePerformanceAnswer]]:
-    """Benchmarks that third parties signed and that count now."""
-    said: dict[str, list[NodePerformanceAnswer]] = {}
-    for row in supply.read_attributes(connection, subject_ids=node_ids, limit=STATEMENTS_MAX):
-        if row.name.startswith(BENCHMARK) and row.counts(now_us):
-            told = NodePerformanceAnswer(
-                name=row.name,
-                value=row.value,
-                source="statement",
-                signer_account_id=row.signer_account_id,
-            )
-            said.setdefault(row.subject_id, []).append(told)
-    return said
+def _stated(said: Sequence[supply.Attribute]) -> list[NodePerformanceAnswer]:
+    """Benchmarks that third parties signed."""
+    return [
+        NodePerformanceAnswer(
+            name=one.name,
+            value=one.value,
+            source="statement",
+            signer_account_id=one.signer_account_id,
+        )
+        for one in said
+        if one.name.startswith(BENCHMARK)
+    ]
 
 
 def _inventory(specs: dict[str, Any] | None) -> list[NodePerformanceAnswer]:

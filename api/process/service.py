@@ -306,11 +306,13 @@ class Service:
     def _follow_one(
         self, connection: Connection, projection: Projection, wanted: int, ends: float
     ) -> int:
+        moved = True
         while (reached := tables.position_of(connection, projection)) < wanted:
             if time.monotonic() > ends:
                 raise ProjectionBehind(f"{projection.name} is at {reached} of {wanted}")
-            if not self._try(lambda: runner.step(connection, projection)):
+            if not moved:  # nor did another follower, for which the step has waited
                 time.sleep(FOLLOW_PAUSE_SECONDS)
+            moved = self._try(lambda: runner.step(connection, projection))
         return reached
 
     def _try(self, step: Callable[[], int]) -> bool:

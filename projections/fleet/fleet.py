@@ -422,7 +422,9 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`free` counts the node's priced devices that nobody holds any of."""
+    """`models` to `memory_mib` are of the node's priced devices, `free` counts those that nobody
+    holds any of; `kinds` are of all in service.
+    """
 
     offer_id: str
     provider_id: str
@@ -439,9 +441,11 @@ class Offer:
     gpu_classes: list[str]
     free: int
     memory_mib: int | None
-    phase: str  # of the node, as the two after it
+    kinds: list[str]
+    phase: str  # of the node, as the three after it
     quarantined: bool
     specs_at_us: int | None
+    capacity_class: str
     at_us: int
     position: int
 
@@ -450,17 +454,19 @@ _NODE = """
     SELECT n.*, p.account_id FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
 """
 _OFFER = """
-    SELECT o.*, p.account_id, n.region_id, n.phase, n.quarantined,
-        n.specs_at_us, k.models, k.gpu_classes, k.free, k.memory_mib
+    SELECT o.*, p.account_id, n.region_id, n.phase, n.quarantined, n.specs_at_us,
+        n.capacity_class, k.models, k.gpu_classes, k.free, k.memory_mib, k.kinds
     FROM proj_fleet.offer o JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.node n ON n.node_id = o.node_id
     CROSS JOIN LATERAL (
-        SELECT coalesce(array_agg(DISTINCT d.model), '{}') AS models,
-            coalesce(array_agg(DISTINCT d.gpu_class), '{}') AS gpu_classes,
-            (count(*) FILTER (WHERE d.share_free = 1000000 AND d.mem_free = 1000000))::int AS free,
-            min(d.memory_mib) AS memory_mib
-        FROM proj_fleet.device d
-        WHERE d.node_id = o.node_id AND NOT d.retired AND d.gpu_class IS NOT NULL) k
+        SELECT coalesce(array_agg(DISTINCT d.model) FILTER (WHERE priced), '{}') AS models,
+            coalesce(array_agg(DISTINCT d.gpu_class) FILTER (WHERE priced), '{}') AS gpu_classes,
+            (count(*) FILTER (WHERE priced AND d.share_free = 1000000
+                AND d.mem_free = 1000000))::int AS free,
+            min(d.memory_mib) FILTER (WHERE priced) AS memory_mib,
+            coalesce(array_agg(DISTINCT d.kind), '{}') AS kinds
+        FROM (SELECT *, gpu_class IS NOT NULL AS priced FROM proj_fleet.device) d
+        WHERE d.node_id = o.node_id AND NOT d.retired) k
 """
 
 

@@ -208,8 +208,8 @@ def read_attributes(
     limit: int = 50,
 ) -> list[Attribute]:
     """Statements in the order in which they came, those that do not count any more included."""
-    sql = """SELECT * FROM proj_fleet.attribute WHERE position > %(after)s
-        AND (%(subjects)s::text[] IS NULL OR subject_id = ANY(%(subjects)s))
+    of_subjects = "" if subject_ids is None else "AND subject_id = ANY(%(subjects)s)"
+    sql = f"""SELECT * FROM proj_fleet.attribute WHERE position > %(after)s {of_subjects}
         AND (%(name)s::text IS NULL OR name = %(name)s)
         AND (%(signer)s::text IS NULL OR signer_account_id = %(signer)s)
         ORDER BY position LIMIT %(limit)s"""
@@ -224,19 +224,6 @@ def read_attributes(
         after=after,
         limit=limit,
     )
-
-
-def read_kinds_of_nodes(connection: Connection, node_ids: list[str]) -> dict[str, list[str]]:
-    """The kinds of each node's devices in service."""
-    sql = """SELECT node_id, array_agg(DISTINCT kind) FROM proj_fleet.device
-        WHERE node_id = ANY(%s) AND NOT retired GROUP BY node_id"""
-    return dict(connection.execute(sql, (node_ids,)).fetchall())
-
-
-def read_capacity_classes(connection: Connection, node_ids: list[str]) -> dict[str, str]:
-    """The capacity class of each node (C-29)."""
-    sql = "SELECT node_id, capacity_class FROM proj_fleet.node WHERE node_id = ANY(%s)"
-    return dict(connection.execute(sql, (node_ids,)).fetchall())
 
 
 def read_next_maintenance(

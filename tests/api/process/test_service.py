@@ -20,6 +20,7 @@ from api.process.clock import SimulatedClock
 from api.process.service import ProjectionBehind, Service
 from api.settings import Settings
 from domain.parties.account import BootstrapOperator
+from projections import runner
 from projections.parties.access import ACCESS, read_account
 
 NOW_US = 1_795_161_720_000_000
@@ -46,6 +47,36 @@ def test_a_view_is_brought_up_to_what_was_just_written(database: str, tmp_path: 
         with service.connection() as connection:
             assert service.follow(connection, [ACCESS]) == position
             assert read_account(connection, "acct_operator") is not None
+
+
+def test_who_waited_for_another_follower_goes_on_as_soon_as_that_one_is_done(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that comes second finds the view where it wants it, and does not pause first."""
+    with Service.open(_settings(tmp_path, database), clock=SimulatedClock(NOW_US)) as service:
+        position = _bootstrap(service)
+        paused: list[float] = []
+        monkeypatch.setattr("api.process.service.time.sleep", paused.append)
+        with (
+            ThreadPoolExecutor(1) as reader,
+            service.connection() as first,
+            service.connection() as second,
+            psycopg.connect(database, autocommit=True) as other,
+        ):
+            with first.transaction():
+                runner.step(first, ACCESS)
+                found = reader.submit(service.follow, second, [ACCESS])
+                _until_it_waits(other, second.info.backend_pid)
+            assert found.result(timeout=10) == position
+        assert paused == []
+
+
+def _until_it_waits(other: psycopg.Connection[Any], backend_pid: int) -> None:
+    """Until that session waits for a lock of another one."""
+    query = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
+    ends = time.monotonic() + 10
+    while other.execute(query, (backend_pid,)).fetchone() != (True,):
+        assert time.monotonic() < ends
 
 
 def test_a_start_asks_all_on_one_connection(
