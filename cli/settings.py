@@ -25,6 +25,7 @@ DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", metavar="DIR", help="Data folder (TALLYSTICK_DATA_DIR)."),
 ]
+Port = Annotated[int | None, typer.Option(help="Port of the server (TALLYSTICK_PORT), else 8420.")]
 
 
 def loaded(config: Path | None = None, **flags: Any) -> Loaded:

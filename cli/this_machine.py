@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.settings import ConfigFile, DataDir, in_force, loaded, opened
+from cli.settings import ConfigFile, DataDir, Port, in_force, loaded, opened
 from cli.terminal import (
     EXIT_NO,
     AnswerIsNo,
@@ -111,7 +111,7 @@ def serve(
     host: Annotated[
         str | None, typer.Option(help="Address to listen on (TALLYSTICK_HOST).")
     ] = None,
-    port: Annotated[int | None, typer.Option(help="Port (TALLYSTICK_PORT), else 8420.")] = None,
+    port: Port = None,
     workers: Annotated[int | None, typer.Option(help="Processes (TALLYSTICK_WORKERS).")] = None,
     ssl_certfile: Annotated[
         Path | None,

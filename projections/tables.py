@@ -182,9 +182,9 @@ def rebuild(
     """Build the projection anew beside the old one, then let the two change places.
 
     `connection` must be outside a transaction. With `workers` above 1 the usage lanes are shared
-    out over processes that connect to `conninfo`. Followers may go on meanwhile.
+    out over processes that connect to `conninfo`. Followers may go on meanwhile. Raises LockHeld.
     """
-    with building(connection):
+    with _exclusive(connection), building(connection):
         return _rebuilt(connection, projection, conninfo, workers, facts_max)
 
 

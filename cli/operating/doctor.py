@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.settings import ConfigFile, DataDir, in_force
+from cli.settings import ConfigFile, DataDir, Port, in_force
 from cli.terminal import EXIT_NO, AnswerIsNo, AsJson, columns, tell, top_level
 from cli.this_machine import database
 
@@ -57,6 +57,7 @@ def doctor(
         int,
         typer.Option(min=0, help="Seconds to wait for the server, after a start; else it failed."),
     ] = 0,
+    port: Port = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
@@ -66,7 +67,7 @@ def doctor(
     Exit 1 when a check failed. Run it as the user of the server, with the server's settings. Where
     TALLYSTICK_URL is set, the server that it names is looked at too.
     """
-    checks = list(examine(in_force(config, data_dir=data_dir), wait))
+    checks = list(examine(in_force(config, port=port, data_dir=data_dir), wait))
     ok = all(check.state != FAILED for check in checks)
     rows = [{**asdict(check), "check": check.name} for check in checks]
     lines = columns(rows, ("check", "state", "said"))
@@ -378,9 +379,9 @@ def _server(settings: Settings, wait_s: int) -> Check:
             time.sleep(0.2)
     if answer is None and wait_s:
         said = f"none answered on {url} in {wait_s} s"
-        return Check("server", FAILED, said, "look at its log, and at TALLYSTICK_PORT")
+        return Check("server", FAILED, said, "look at its log, and at `--port`")
     if answer is None:
-        todo = None if os.environ.get(URL) else "start `tallystick serve`"
+        todo = None if os.environ.get(URL) else "start `tallystick serve`, or say its `--port`"
         return Check("server", ABSENT, f"none answers on {url}", todo)
     if answer.status_code != 200:
         return Check("server", FAILED, f"{url} answers {answer.status_code}", "look at its log")

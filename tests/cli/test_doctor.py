@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,22 @@ def test_a_server_that_was_waited_for_in_vain_has_failed(machine: Machine) -> No
     (server,) = (each for each in ran.document["checks"] if each["name"] == "server")
     assert (ran.code, server["state"]) == (1, "failed")
     assert "none answered" in server["said"]
+
+
+def test_a_server_on_another_port_is_asked_where_it_was_told_to_listen(machine: Machine) -> None:
+    class Ready(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"status": "ready"}')
+
+    with HTTPServer(("127.0.0.1", 0), Ready) as server:
+        port = server.server_address[1]
+        with ThreadPoolExecutor(1) as beside:
+            beside.submit(server.handle_request)
+            told = machine.run("doctor", "--port", port, "--json").document
+    (check,) = (each for each in told["checks"] if each["name"] == "server")
+    assert (check["state"], f"ready on http://127.0.0.1:{port}/" in check["said"]) == ("ok", True)
 
 
 def test_a_database_that_a_server_of_this_machine_lost_has_failed_whatever_is_named(

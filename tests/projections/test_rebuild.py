@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +269,35 @@ def test_what_a_killed_rebuild_left_hinders_no_later_one(followed: psycopg.Conne
     assert tables.rebuild(followed, LEASES).differing == ()
     found = followed.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ 'proj_leases_'")
     assert found.fetchall() == []
+
+
+def test_two_who_rebuild_one_view_do_it_one_after_the_other(
+    followed_database: str, followed: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one would drop what the first one builds."""
+    first_builds, second_waits = threading.Event(), threading.Event()
+    plain = tables._apply_all
+
+    def apply_all(connection: psycopg.Connection[Any], *rest: Any) -> int:
+        if connection is followed:
+            first_builds.set()
+            assert second_waits.wait(20)
+        return plain(connection, *rest)
+
+    monkeypatch.setattr(tables, "_apply_all", apply_all)
+    with (
+        psycopg.connect(followed_database, autocommit=True) as second,
+        psycopg.connect(followed_database, autocommit=True) as other,
+        ThreadPoolExecutor(2) as both,
+    ):
+        rebuilt = [both.submit(tables.rebuild, followed, LEASES)]
+        assert first_builds.wait(20)
+        rebuilt.append(both.submit(tables.rebuild, second, LEASES))
+        query = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
+        while other.execute(query, (second.info.backend_pid,)).fetchone() != (True,):
+            assert not rebuilt[1].done(), rebuilt[1].exception()
+        second_waits.set()
+        assert [one.result(60).differing for one in rebuilt] == [(), ()]
 
 
 def test_readers_with_prepared_statements_read_the_rebuilt_schema(
