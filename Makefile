@@ -29,7 +29,7 @@ $(VENV)/.server: $(VENV)/.python requirements/venv.txt requirements/build.txt re
 	@$(PIP) install --require-hashes -r requirements/venv.txt
 	@$(PIP) install --require-hashes -r requirements/build.txt
 	@$(PIP) install --require-hashes -r requirements/server.txt
-	@$(PIP) uninstall --yes --quiet --quiet tallystick  # an older one would take the reporter's files away with it; none is no matter
+	@$(PIP) uninstall --yes --quiet --quiet tallystick  # an older one would take the reporter's files away with it; quiet where none is installed
 	@$(PIP) install --no-deps --no-build-isolation --editable ./tallystick_client --editable ./tallystick_node --editable .
 	@touch $@
 

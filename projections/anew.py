@@ -43,11 +43,12 @@ def compare(
     """Build these views anew and name the tables whose rows differ; what is there stays as it is.
     Of a view that cannot be built it is told why, and the others are compared.
 
-    They are brought to the head first, and nobody else may append. Raises GapInLog.
+    They are brought to the head first, and nobody else may append. Raises GapInLog, LockHeld.
     """
     with ExitStack() as stack:
         owner = stack.enter_context(psycopg.connect(conninfo, autocommit=True))
         tables.ensure(owner, projections)
+        stack.enter_context(tables.exclusive(owner))
         stack.enter_context(tables.building(owner))
         build = _Build(projections)
         for each in projections:

@@ -99,7 +99,7 @@ def ensure(connection: Connection, projections: Iterable[Projection] = PROJECTIO
     for projection in wanted:
         if found.get(projection.schema) == projection.definition:
             continue
-        with _exclusive(connection):
+        with exclusive(connection):
             made = _definition(connection, projection.schema)
             if made is None:
                 create(connection, projection)
@@ -184,7 +184,7 @@ def rebuild(
     `connection` must be outside a transaction. With `workers` above 1 the usage lanes are shared
     out over processes that connect to `conninfo`. Followers may go on meanwhile. Raises LockHeld.
     """
-    with _exclusive(connection), building(connection):
+    with exclusive(connection), building(connection):
         return _rebuilt(connection, projection, conninfo, workers, facts_max)
 
 
@@ -374,7 +374,7 @@ def _definitions(connection: Connection, schemas: list[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _exclusive(connection: Connection) -> Generator[None, None, None]:
+def exclusive(connection: Connection) -> Generator[None, None, None]:
     """One process at a time makes or rebuilds projections of a database. Raises LockHeld."""
     advisory.lock(connection, _LOCK_ID, "the views, which another process makes or rebuilds")
     try:

@@ -5285,9 +5285,10 @@ class OfferRequest(TypedDict):
 class OfferSupplyAnswer(TypedDict):
     """`expect`: what leases of other accounts got in this setting so far, absent where
     nothing was measured. `reputation_ppm` of the node, a start value while `provisional`.
-    `performance`: what is known of its speed, each value with its source. `latency`: what
-    its reporter measured to its region's control and its ingress. `security_tier`: the
-    lower of the region's and the offer's.
+    `performance`: what is known of its speed, each value with its source. `statements`:
+    what counts now, the last 10 of each signer, 50 at most of the node and 50 of its
+    provider. `latency`: what its reporter measured to its region's control and its ingress.
+    `security_tier`: the lower of the region's and the offer's.
     """
 
     setting: Literal["edge", "datacenter"]

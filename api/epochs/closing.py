@@ -427,7 +427,13 @@ def settle_due(
             missing = _gate(ledger, connection, state, now_us)
             if missing or now_us < state.opened.end_us:
                 return missing
-            close_epoch(ledger, connection, epoch, now_us, by)
+            try:
+                close_epoch(ledger, connection, epoch, now_us, by)
+            except Refused as refused:
+                if refused.reason is not MeteringReason.CUT_INCOMPLETE:
+                    raise
+                later: Any = refused.facts["missing"]  # such as a chain that is read since
+                return tuple(later)
         if state.status != "credited":
             seal_epoch(ledger, connection, epoch, now_us, data_dir=data_dir)
         mature_rewards(ledger, connection, epoch, now_us, data_dir=data_dir)

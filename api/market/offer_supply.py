@@ -9,12 +9,7 @@ from typing import Any, Literal
 from api.door.models import AccountId, AnswerModel, Count, Told_at
 from api.door.moments import moment
 from api.fleet.constraints import CapacityClass
-from api.market.performance import (
-    Machine,
-    NodePerformanceAnswer,
-    performance_of,
-    statements_in_force,
-)
+from api.market.performance import Machine, NodePerformanceAnswer, performance_of
 from api.regions.reachability import NodeWayAnswer, way_told
 from api.trust.reputation import RegionSettingAnswer, setting_told
 from domain.duration import DAY_US
@@ -34,8 +29,10 @@ class AttributeInForceAnswer(AnswerModel):
 class OfferSupplyAnswer(AnswerModel):
     """`expect`: what leases of other accounts got in this setting so far, absent where nothing was
     measured. `reputation_ppm` of the node, a start value while `provisional`. `performance`: what
-    is known of its speed, each value with its source. `latency`: what its reporter measured to its
-    region's control and its ingress. `security_tier`: the lower of the region's and the offer's.
+    is known of its speed, each value with its source. `statements`: what counts now, the last 10 of
+    each signer, 50 at most of the node and 50 of its provider. `latency`: what its reporter
+    measured to its region's control and its ingress. `security_tier`: the lower of the region's and
+    the offer's.
     """
 
     setting: Literal["edge", "datacenter"]
@@ -65,7 +62,7 @@ def supply_of(
     ways = regions.read_ways(connection, nodes)
     windows = supply.read_next_maintenance(connection, nodes, now_us)
     subjects = [*nodes, *sorted({offer.provider_id for offer in offers})]
-    said = statements_in_force(connection, subjects, now_us)
+    said = supply.read_attributes_in_force(connection, subjects, now_us)
     machines = {
         one.offer_id: Machine(one.node_id, one.gpu_classes, one.terms or {}) for one in offers
     }

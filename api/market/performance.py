@@ -27,8 +27,6 @@ WEEK_US = 7 * 24 * 3_600_000_000
 LANE_MTS = {1: 2_500, 2: 5_000, 3: 8_000, 4: 16_000, 5: 32_000, 6: 64_000}
 """Megatransfers a second of one PCIe lane, by generation."""
 BENCHMARK = "benchmark"
-STATEMENTS_MAX = 500
-"""Of all machines that are told together."""
 
 Source = Literal["registry", "inventory", "offer", "reports", "statement"]
 
@@ -55,25 +53,15 @@ class Machine:
     terms: Mapping[str, Any]
 
 
-Statements = Mapping[str, Sequence[supply.Attribute]]
-"""By subject, in the order in which they came."""
-
-
-def statements_in_force(
-    connection: Connection, subject_ids: list[str], now_us: int
-) -> dict[str, list[supply.Attribute]]:
-    """What is said of nodes or providers and counts now."""
-    said: dict[str, list[supply.Attribute]] = {}
-    for row in supply.read_attributes(connection, subject_ids=subject_ids, limit=STATEMENTS_MAX):
-        if row.counts(now_us):
-            said.setdefault(row.subject_id, []).append(row)
-    return said
-
-
 def performance_of(
-    connection: Connection, machines: Mapping[str, Machine], said: Statements, now_us: int
+    connection: Connection,
+    machines: Mapping[str, Machine],
+    said: Mapping[str, Sequence[supply.Attribute]],
+    now_us: int,
 ) -> dict[str, list[NodePerformanceAnswer]]:
-    """By offer. One query for each sort of thing, whatever the number of offers."""
+    """By offer. One query for each sort of thing, whatever the number of offers. `said`: what is
+    stated of each node and counts now.
+    """
     ids = sorted({machine.node_id for machine in machines.values()})
     measured = usage.read_throttling(connection, ids, now_us - WEEK_US)
     specs = fleet.read_specs(connection, ids)
@@ -99,7 +87,7 @@ def performance_of_match(
     node = next(one for one in found.nodes if one.offer_id == offer_id)
     classes = [] if node.gpu_class is None else [node.gpu_class]
     machine = Machine(node.node_id, classes, asdict(node.terms))
-    said = statements_in_force(connection, [node.node_id], now_us)
+    said = supply.read_attributes_in_force(connection, [node.node_id], now_us)
     return performance_of(connection, {offer_id: machine}, said, now_us)[offer_id]
 
 

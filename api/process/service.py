@@ -310,7 +310,7 @@ class Service:
         while (reached := tables.position_of(connection, projection)) < wanted:
             if time.monotonic() > ends:
                 raise ProjectionBehind(f"{projection.name} is at {reached} of {wanted}")
-            if not moved:  # nor did another follower, for which the step has waited
+            if not moved:  # nothing to do here, and the view is still behind
                 time.sleep(FOLLOW_PAUSE_SECONDS)
             moved = self._try(lambda: runner.step(connection, projection))
         return reached

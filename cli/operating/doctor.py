@@ -37,6 +37,7 @@ CLOCK_US_MAX = 1_000_000
 """The database and this machine may differ by so much."""
 FREE_BYTES_MIN = 1 << 30
 SERVER_SECONDS_MAX = 3
+ELSEWHERE = "of one started with options, give doctor the same settings: `--port`, TALLYSTICK_HOST"
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
 SYNCHRONOUS = ("on", "remote_apply", "remote_write", "local")
 
@@ -379,9 +380,9 @@ def _server(settings: Settings, wait_s: int) -> Check:
             time.sleep(0.2)
     if answer is None and wait_s:
         said = f"none answered on {url} in {wait_s} s"
-        return Check("server", FAILED, said, "look at its log, and at `--port`")
+        return Check("server", FAILED, said, f"look at its log; {ELSEWHERE}")
     if answer is None:
-        todo = None if os.environ.get(URL) else "start `tallystick serve`, or say its `--port`"
+        todo = None if os.environ.get(URL) else f"start `tallystick serve`; {ELSEWHERE}"
         return Check("server", ABSENT, f"none answers on {url}", todo)
     if answer.status_code != 200:
         return Check("server", FAILED, f"{url} answers {answer.status_code}", "look at its log")

@@ -226,6 +226,35 @@ def read_attributes(
     )
 
 
+OF_SIGNER_MAX, OF_SUBJECT_MAX = 10, 50
+
+
+def read_attributes_in_force(
+    connection: Connection, subject_ids: list[str], at_us: int
+) -> dict[str, list[Attribute]]:
+    """By subject, what counts at this moment, in the order in which it came: the last
+    `OF_SIGNER_MAX` of each signer, and the first `OF_SUBJECT_MAX` of these. So one who states much
+    hides nothing that others say, and much said of one subject hides nothing of another.
+    """
+    sql = """SELECT statement_id, subject_id, name, value, signer_account_id, key_id, signature,
+            stated_at_us, expires_at_us, revoked_at_us, at_us, position
+        FROM (
+            SELECT *, row_number() OVER (PARTITION BY subject_id ORDER BY position) AS nth
+            FROM (
+                SELECT *, row_number() OVER (
+                    PARTITION BY subject_id, signer_account_id ORDER BY position DESC) AS last
+                FROM proj_fleet.attribute
+                WHERE subject_id = ANY(%(subjects)s) AND revoked_at_us IS NULL
+                    AND (expires_at_us IS NULL OR expires_at_us > %(at)s)) counts
+            WHERE last <= %(of_signer)s) told
+        WHERE nth <= %(of_subject)s ORDER BY position"""
+    bounds = {"of_signer": OF_SIGNER_MAX, "of_subject": OF_SUBJECT_MAX}
+    told: dict[str, list[Attribute]] = {}
+    for one in read.many(connection, Attribute, sql, subjects=subject_ids, at=at_us, **bounds):
+        told.setdefault(one.subject_id, []).append(one)
+    return told
+
+
 def read_next_maintenance(
     connection: Connection, node_ids: list[str], at_us: int
 ) -> dict[str, Maintenance]:

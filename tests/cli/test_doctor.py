@@ -89,7 +89,7 @@ def test_a_server_on_another_port_is_asked_where_it_was_told_to_listen(machine: 
             self.wfile.write(b'{"status": "ready"}')
 
     with HTTPServer(("127.0.0.1", 0), Ready) as server:
-        port = server.server_address[1]
+        port, server.timeout = server.server_address[1], 30
         with ThreadPoolExecutor(1) as beside:
             beside.submit(server.handle_request)
             told = machine.run("doctor", "--port", port, "--json").document

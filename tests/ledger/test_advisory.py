@@ -59,7 +59,7 @@ def _entered(hold: Hold) -> Callable[[Connection], None]:
     ("hold", "wait"),
     [
         pytest.param(_migrating, _migrate, id="migrate"),
-        pytest.param(tables._exclusive, _ensure, id="views"),
+        pytest.param(tables.exclusive, _ensure, id="views"),
         pytest.param(_job, _entered(_job), id="job"),
         pytest.param(_key, _entered(_key), id="key of a chain"),
     ],

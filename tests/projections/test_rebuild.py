@@ -294,8 +294,10 @@ def test_two_who_rebuild_one_view_do_it_one_after_the_other(
         assert first_builds.wait(20)
         rebuilt.append(both.submit(tables.rebuild, second, LEASES))
         query = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
+        ends = time.monotonic() + 10
         while other.execute(query, (second.info.backend_pid,)).fetchone() != (True,):
             assert not rebuilt[1].done(), rebuilt[1].exception()
+            assert time.monotonic() < ends
         second_waits.set()
         assert [one.result(60).differing for one in rebuilt] == [(), ()]
 

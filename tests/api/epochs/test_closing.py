@@ -96,6 +96,27 @@ def test_a_chain_that_is_not_read_past_the_end_keeps_the_epoch_open(scene: Scene
     assert scene.settle_epochs() == ()
 
 
+def test_what_is_missing_only_while_the_epoch_closes_is_told_and_no_error(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the job's look and the closing another process reads the chain for the first time."""
+    looked: list[tuple[str, ...]] = []
+    plain = settlement.missing_for
+
+    def missing_for(*given: Any) -> tuple[str, ...]:
+        looked.append(plain(*given))
+        if len(looked) == 1:
+            scene.jobs().step(scene.now_us)
+        return looked[-1]
+
+    monkeypatch.setattr(settlement, "missing_for", missing_for)
+    end_us = scene.now_us + DAY_S * 10**6
+    (missing,) = settle_due(scene.ledger, scene.connection, end_us, "job", data_dir=scene.data_dir)
+    assert looked == [(), (missing,)]
+    assert missing.startswith("chain: ")
+    assert settlement.epoch_state(scene.ledger, 1).status == "open"
+
+
 def test_an_operator_may_close_anyway_and_the_log_says_so(scene: Scene) -> None:
     scene.deposit(1_000)
     lease_id = scene.lease("a", "cash", 2 * DAY_S, settled=False)

@@ -18,6 +18,7 @@ from domain.epochs.policy import first_policy
 from domain.fleet.device import AccrueCapacity
 from domain.prices.tariff import CLOUDBENDER, UsageFee, publish
 from domain.trust.attribute import message_for
+from projections.fleet import supply
 from tests.scenes.server import NOW_US, Caller, Scene
 from tests.scenes.serving import Market
 
@@ -361,19 +362,27 @@ def test_k_4_an_offer_says_where_its_machine_stands_and_is_found_by_it(wide: Sce
 SIGNER = SigningKey(hashlib.sha256(b"a lab").digest())
 
 
-def _stated(scene: Scene, value: str = "DE-BE", expires_us: int | None = None) -> dict[str, Any]:
-    """A statement about the provider's node, signed by the stranger's key."""
+def _stated(
+    scene: Scene,
+    value: str = "DE-BE",
+    expires_us: int | None = None,
+    name: str = "location",
+    who: Caller | None = None,
+    signer: SigningKey = SIGNER,
+) -> dict[str, Any]:
+    """A statement about the provider's node, signed by a key of the stranger's or another's."""
+    who = who or scene.stranger
     node_id, stated_us = scene.provider.node_id, NOW_US
-    message = message_for(node_id, "location", value, stated_us, expires_us)
-    key = {"public_key": bytes(SIGNER.verify_key).hex()}
-    told = scene.stranger.made(f"/v1/accounts/{scene.stranger.account_id}/signing-keys", key)
+    message = message_for(node_id, name, value, stated_us, expires_us)
+    key = {"public_key": bytes(signer.verify_key).hex()}
+    told = who.made(f"/v1/accounts/{who.account_id}/signing-keys", key)
     body = {
         "subject_id": node_id,
-        "name": "location",
+        "name": name,
         "value": value,
-        "signer_account_id": scene.stranger.account_id,
+        "signer_account_id": who.account_id,
         "key_id": told["key_id"],
-        "signature": SIGNER.sign(message).signature.hex(),
+        "signature": signer.sign(message).signature.hex(),
         "stated_at": _moment(stated_us),
     }
     return body if expires_us is None else {**body, "expires_at": _moment(expires_us)}
@@ -399,6 +408,23 @@ def test_a_signed_statement_is_checked_kept_shown_and_taken_back(scene: Scene) -
     (told,) = scene.anybody.read("/v1/attributes", account_id=scene.stranger.account_id)["data"]
     assert (told["valid"], "revoked_at" in told) == (False, True)
     assert scene.owner.post("/v1/attributes", body).json()["code"] == "attribute_revoked"
+
+
+def test_one_who_states_much_hides_nothing_that_others_say(scene: Scene) -> None:
+    """What is over does not count either: each had a place among 500 that a page had for all."""
+    lab = SigningKey(hashlib.sha256(b"another lab").digest())
+    benchmark = _stated(scene, "8", name="benchmark.hpl", who=scene.renter, signer=lab)
+    over = [_stated(scene, f"over-{n}", NOW_US + DAY_US) for n in range(supply.OF_SIGNER_MAX)]
+    for body in (*over, benchmark):
+        scene.owner.made("/v1/attributes", body)
+    scene.clock.advance(DAY_US)  # type: ignore[attr-defined]
+    for number in range(supply.OF_SIGNER_MAX + 2):
+        scene.owner.made("/v1/attributes", _stated(scene, f"place-{number}"))
+    (told,) = scene.anybody.read("/v1/offers", node_id=scene.provider.node_id)["data"]
+    said = [one["value"] for one in told["supply"]["statements"]]
+    assert said == ["8", *(f"place-{n}" for n in range(2, supply.OF_SIGNER_MAX + 2))]
+    sources = [(one["name"], one["source"]) for one in told["supply"]["performance"]]
+    assert ("benchmark.hpl", "statement") in sources
 
 
 def test_a_statement_expires_by_itself(scene: Scene) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -56,7 +57,8 @@ def test_who_waited_for_another_follower_goes_on_as_soon_as_that_one_is_done(
     with Service.open(_settings(tmp_path, database), clock=SimulatedClock(NOW_US)) as service:
         position = _bootstrap(service)
         paused: list[float] = []
-        monkeypatch.setattr("api.process.service.time.sleep", paused.append)
+        watched = SimpleNamespace(monotonic=time.monotonic, sleep=paused.append)
+        monkeypatch.setattr("api.process.service.time", watched)
         with (
             ThreadPoolExecutor(1) as reader,
             service.connection() as first,
