@@ -14,7 +14,7 @@ import pytest
 
 from api.door.errors import Problem
 from api.epochs import closing as settlement
-from api.epochs import settling
+from api.epochs import gate, settling
 from api.epochs.closing import SealDiffers, close_epoch, override_act, seal_epoch, settle_due
 from api.epochs.files import clients_path, epoch_path, parts_path
 from api.process.leading import leading
@@ -101,15 +101,14 @@ def test_what_is_missing_only_while_the_epoch_closes_is_told_and_no_error(
 ) -> None:
     """Between the job's look and the closing another process reads the chain for the first time."""
     looked: list[tuple[str, ...]] = []
-    plain = settlement.missing_for
 
     def missing_for(*given: Any) -> tuple[str, ...]:
-        looked.append(plain(*given))
+        looked.append(gate.missing_for(*given))
         if len(looked) == 1:
             scene.jobs().step(scene.now_us)
         return looked[-1]
 
-    monkeypatch.setattr(settlement, "missing_for", missing_for)
+    monkeypatch.setattr("api.epochs.closing.missing_for", missing_for)
     end_us = scene.now_us + DAY_S * 10**6
     (missing,) = settle_due(scene.ledger, scene.connection, end_us, "job", data_dir=scene.data_dir)
     assert looked == [(), (missing,)]
