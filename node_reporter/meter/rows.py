@@ -169,22 +169,29 @@ def _parts(
 ) -> list[tuple[list[Step], str, int]]:
     """Runs of steps that make one row each, why each run ends, and its clock's offset.
 
-    A wall clock that is set leaps within one step, which ends its run: a run has one offset.
+    A wall clock that is set leaps within one step, which ends its run: a run has one offset. Where
+    it leaps forward by less, an edge that it passed over ends the run.
     """
     at_lease = leases.lease_edges(windows)
     parts: list[tuple[list[Step], str, int]] = []
     open_part: list[Step] = []
-    offset_us = open_offset_us = 0
+    offset_us = open_offset_us = ended_us = 0
     for step in steps:
         offset_us = server.offset_us(step)
-        for piece, edge_us in _pieces(step, windows, step.wall_from_us + offset_us):
+        to_server_us = step.wall_from_us + offset_us
+        starts_us = step.start_us + to_server_us
+        if open_part and (passed := leases.edges(windows, ended_us, starts_us + 1)):
+            parts.append((open_part, _edge_named(passed, at_lease), open_offset_us))
+            open_part = []
+        ended_us = step.end_us + to_server_us
+        for piece, edge_us in _pieces(step, windows, to_server_us):
             jumped = abs(piece.wall_to_us - piece.wall_from_us) > WALL_JUMP_US
             if jumped and open_part:
                 parts.append((open_part, "tick", open_offset_us))
                 open_part = []
             open_offset_us = open_offset_us if open_part else offset_us
             open_part.append(piece)
-            at_edge = None if edge_us is None else "lease" if edge_us in at_lease else "hour"
+            at_edge = None if edge_us is None else _edge_named([edge_us], at_lease)
             why = "gap" if step.closes == "gap" else at_edge or piece.closes
             why = why or ("tick" if jumped else None)
             if why:
@@ -193,6 +200,10 @@ def _parts(
     if open_part:
         parts.append((open_part, reason, open_offset_us))
     return parts
+
+
+def _edge_named(edges_us: Iterable[int], at_lease: set[int]) -> str:
+    return "hour" if at_lease.isdisjoint(edges_us) else "lease"
 
 
 def _pieces(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -94,6 +95,24 @@ def test_a_step_across_an_edge_is_cut_inside() -> None:
     assert [(s.lease, s.row.len_us, s.row.samples) for s in found] == [
         (None, 20_000_000, 0),
         ("lease_12345678", 40_000_000, 1),
+    ]
+
+
+@pytest.mark.parametrize("early_us", [0, 200_000, 449_999])
+def test_an_edge_over_which_the_wall_clock_leapt_ends_a_row(early_us: int) -> None:
+    """By less than ends a row of itself: the lease's time would stand in a row that began idle."""
+    leap_us = 450_000
+    first, *rest = minutes(10, first=1)
+    steps = [replace(first, wall_to_us=WALL_US + leap_us)]
+    steps += [
+        replace(step, wall_from_us=WALL_US + leap_us, wall_to_us=WALL_US + leap_us) for step in rest
+    ]
+    window = replace(lease(1, 2, 5, report.PPM), from_us=WALL_US + 2 * MINUTE_US - early_us)
+    found = rows_of(DEVICE, steps, [window], ClockOffset(offset_us=-leap_us, rtt_us=0), "tick")
+    assert spans(found) == [
+        (1, 2, None, "lease"),
+        (2, 5, window.lease_id, "lease"),
+        (5, 11, None, "tick"),
     ]
 
 
