@@ -209,7 +209,7 @@ def _rebuilt(
         connection.execute(own(beside, projection.indexes))
     seconds = time.perf_counter() - started
     analyze(connection, beside)
-    if _is_comparable(connection, projection):
+    if _is_comparable(connection, projection, beside):
         # Not in the transaction below: of many steps in one, each walks what those before replaced.
         while runner.step(connection, projection, facts_max=facts_max):
             pass
@@ -480,7 +480,7 @@ def _change_places(
             both = (projection.schema, beside)
             for schema in both:
                 connection.execute(own(schema, "SELECT 1 FROM own.position FOR UPDATE"))
-            if _is_comparable(connection, projection):
+            if _is_comparable(connection, projection, beside):
                 differing = differing_rows(connection, projection, both)
             connection.execute(
                 own(projection.schema, "UPDATE own.position SET position = %s"), (RETIRED,)
@@ -490,17 +490,22 @@ def _change_places(
     return differing
 
 
-def _is_comparable(connection: Connection, projection: Projection) -> bool:
-    """Whether the old one is made by the same rules, and has read anything or has any row."""
+def _is_comparable(connection: Connection, projection: Projection, beside: str) -> bool:
+    """Whether the old one is made by the same rules, and has read anything or has any row, or there
+    is nothing to read.
+    """
     if _definition(connection, projection.schema) != projection.definition:
         return False
-    row = connection.execute(
-        own(projection.schema, "SELECT coalesce(max(position), 0) > 0 FROM own.position")
-    ).fetchone()
-    assert row is not None
-    return bool(row[0]) or any(
-        rows for rows, _ in digest(connection, projection.schema, 0).values()
+    return (
+        _has_read(connection, projection.schema)
+        or not _has_read(connection, beside)
+        or any(rows for rows, _ in digest(connection, projection.schema, 0).values())
     )
+
+
+def _has_read(connection: Connection, schema: str) -> bool:
+    row = connection.execute(own(schema, "SELECT max(position) > 0 FROM own.position")).fetchone()
+    return row == (True,)
 
 
 def differing_rows(

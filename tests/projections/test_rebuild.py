@@ -125,6 +125,13 @@ def test_what_is_behind_is_brought_up_in_steps_before_it_is_compared_and_what_is
         tables.rebuild(followed, LEASES, facts_max=150)
 
 
+def test_of_an_empty_log_an_empty_view_is_compared_and_equal(
+    connection: psycopg.Connection[Any],
+) -> None:
+    tables.ensure(connection, [LEASES])
+    assert tables.rebuild(connection, LEASES).differing == ()
+
+
 def test_ranges_that_are_decoded_beside_a_rebuild_give_the_rows_it_had(
     followed: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
