@@ -57,7 +57,8 @@ def supply_of(
     nodes = sorted({offer.node_id for offer in offers})
     policies = supply.read_policies(connection, sorted({offer.region_id for offer in offers}))
     settings = {row.setting: row for row in reputation.read_settings(connection)}
-    expect = {policy.setting: _expect(policy, settings) for policy in policies.values()}
+    named: set[Any] = {policy.setting for policy in policies.values()}
+    expect = {setting: setting_told(setting, settings.get(setting)) for setting in named}
     scored = scores.read_scores(connection, "node", nodes, day=now_us // DAY_US)
     ways = regions.read_ways(connection, nodes)
     windows = supply.read_next_maintenance(connection, nodes, now_us)
@@ -101,7 +102,3 @@ def _tier(of_region: int, terms: dict[str, Any]) -> int:
     """As `domain.market.dimensions.tier_of` counts it."""
     stated = terms.get("security_tier")
     return of_region if stated is None else min(of_region, int(stated))
-
-
-def _expect(policy: supply.Policy, known: dict[str, reputation.Setting]) -> RegionSettingAnswer:
-    return setting_told(policy.setting, known.get(policy.setting))
