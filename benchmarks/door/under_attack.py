@@ -158,6 +158,7 @@ _numbers = count()
 
 async def _ask(port: int, secret: str, seconds: float, rate: int) -> dict[str, Any]:
     took: list[float] = []
+    opened: list[float] = []
     failed: list[str] = []
 
     async def one(kind: int) -> None:
@@ -168,6 +169,7 @@ async def _ask(port: int, secret: str, seconds: float, rate: int) -> dict[str, A
             return
         took.append(time.perf_counter() - began)
         if kind == OPENS:
+            opened.append(took[-1])
             await _answer(port, _closing(body, secret))
 
     began, waiting = time.perf_counter(), []
@@ -176,6 +178,7 @@ async def _ask(port: int, secret: str, seconds: float, rate: int) -> dict[str, A
         waiting.append(asyncio.create_task(one(number % 5)))
     await asyncio.gather(*waiting)
     took = sorted(took + [TIMEOUT_S] * len(failed))  # a refusal counts as the worst
+    openings = sorted(opened) or [0.0]
     return {
         "asked": len(took),
         "failed": len(failed),
@@ -183,6 +186,7 @@ async def _ask(port: int, secret: str, seconds: float, rate: int) -> dict[str, A
         "p50_ms": round(took[len(took) // 2] * 1e3, 1),
         "p99_ms": round(took[int(len(took) * 0.99)] * 1e3, 1),
         "max_ms": round(took[-1] * 1e3, 1),
+        "openings_p50_ms": round(openings[len(openings) // 2] * 1e3, 1),
     }
 
 
@@ -368,8 +372,9 @@ def _rows(result: dict[str, Any]) -> Iterator[str]:
     for row in result["rows"]:
         yield (
             f"{row['attack'] or 'quiet':<10} p99 {row['p99_ms']:>8} ms, {row['of_quiet']:>5} x;"
-            f" p50 {row['p50_ms']} ms, max {row['max_ms']} ms; {row['failed']} of {row['asked']}"
-            f" not answered {row['first_failure']}; attacker {row.get('attacker', {})};"
+            f" p50 {row['p50_ms']} ms, of openings {row['openings_p50_ms']} ms,"
+            f" max {row['max_ms']} ms; {row['failed']} of {row['asked']} not answered"
+            f" {row['first_failure']}; attacker {row.get('attacker', {})};"
             f" server {row['server_cores']} cores"
         )
 
