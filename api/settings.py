@@ -34,6 +34,13 @@ SECRET = frozenset(
 )
 NEAR = 0.85
 """From how much of two names being alike, of 1, one is taken for the other misspelt."""
+OF_COMMANDS = frozenset(
+    {
+        *("ALLOW_HTTP", "API_KEY", "COMPLETE", "CONFIG", "EXECUTOR_SECRET", "EXECUTOR_STATE"),
+        *("GOVERNOR_KEY", "KEYSTORE", "KEYSTORE_PASSWORD", "NODE_DIR", "TOKEN", "URL"),
+    }
+)
+"""Variables that commands and nodes read, and no setting of a server."""
 SIGN_UP_WAYS = ("invitation", "open")
 LOG_FORMS = ("console", "json")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -278,11 +285,19 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
     sets some by itself.
     """
     names = [each.name.upper() for each in fields(Settings)]
-    for variable in sorted(environ):
+    for variable in unknown(environ):
         name = variable.removeprefix(PREFIX)
-        if name != variable and name not in names:
-            for meant in get_close_matches(name, names, 1, NEAR):
-                raise SettingsInvalid(f"{variable}: no such setting; {PREFIX}{meant} is one")
+        swapped = [each for each in names if sorted(each) == sorted(name)]
+        for meant in swapped or get_close_matches(name, names, 1, NEAR):
+            raise SettingsInvalid(f"{variable}: no such setting; {PREFIX}{meant} is one")
+
+
+def unknown(environ: Mapping[str, str]) -> list[str]:
+    """Variables that look like a setting and that neither a server nor a command reads."""
+    known = {each.name.upper() for each in fields(Settings)} | OF_COMMANDS
+    return sorted(
+        each for each in environ if each.startswith(PREFIX) and each[len(PREFIX) :] not in known
+    )
 
 
 def _kind(name: str) -> str:
@@ -292,11 +307,13 @@ def _kind(name: str) -> str:
 def _read(file: Path) -> dict[str, Any]:
     try:
         read = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingsInvalid(f"{file}: {error}") from error
-    unknown = read.keys() - {f.name for f in fields(Settings)}
-    if unknown:
-        raise SettingsInvalid(f"{file}: unknown setting {min(unknown)}")
+    except OSError as error:
+        raise SettingsInvalid(f"{file}: {error.strerror}") from error
+    except ValueError as error:
+        raise SettingsInvalid(f"{file} is no TOML: {error}") from error
+    others = read.keys() - {f.name for f in fields(Settings)}
+    if others:
+        raise SettingsInvalid(f"{file}: unknown setting {min(others)}")
     return read
 
 

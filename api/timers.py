@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -22,6 +22,7 @@ from api.process.timer import Timer
 from api.rooms import TIMERS
 from domain.duration import SECOND_US
 from ledger.beside import timer_runs
+from ledger.log.durable import cancelled_after, unwaited
 from ledger.log.full_disk import DISK
 from projections import tables
 from projections.runner import Connection
@@ -29,6 +30,8 @@ from projections.runner import Connection
 logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS_MAX = 300.0
+STOP_SECONDS = 10.0
+"""After a signal timers end what they do; then what they wait for at the database is cancelled."""
 
 
 def load() -> None:
@@ -106,7 +109,10 @@ class Timers:
         `wait_s`: how long the timer waits after an error, beside the time of the round.
         """
         now_us = self.service.clock.now_us()
-        with leading(connection, timer.name) as leads:
+        with (
+            leading(connection, timer.name, rests_on_log=timer.rests_on_log) as leads,
+            nullcontext() if timer.rests_on_log else unwaited(connection),
+        ):
             if not leads:
                 return 0
             began_ns, wait_us = time.monotonic_ns(), round(timer.every_s * SECOND_US)
@@ -143,9 +149,12 @@ def _record(
 
 
 def run(service: Service, *, once: bool, stop: threading.Event) -> dict[str, int]:
-    """`tallystick jobs [--once]`: every timer once, or all of them until `stop` is set."""
+    """`tallystick jobs [--once]`: every timer once, or all of them until `stop` is set, and some
+    seconds longer at most.
+    """
     timers = Timers(service)
-    if once:
-        return timers.run_once()
-    timers.run(stop)
+    with cancelled_after(stop, STOP_SECONDS):
+        if once:
+            return timers.run_once()
+        timers.run(stop)
     return {}

@@ -60,7 +60,8 @@ HEAD = """\
 Written by `python -m cli.reference` from the commands' own help: do not edit.
 
 Exit codes: 0 done, 1 the answer is no (refused, a check failed), 2 wrong usage or unreadable input.
-With `--json` standard output is exactly one JSON document; everything else goes to standard error.
+With `--json` standard output is exactly one JSON document; of a command that fails
+it is the refusal, or `{"failed": WHY}`. Everything else goes to standard error.
 Settings come from flags, then `TALLYSTICK_*`, then the TOML file named by `--config` or
 `TALLYSTICK_CONFIG`; `tallystick config` shows what is in force. `tallystick-node` has its own
 `--help`.

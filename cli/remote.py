@@ -159,7 +159,8 @@ class Remote:
                 time.sleep(1)
             except ApiProblem as problem:
                 if attempt == TRIES_MAX or not problem.is_retryable:
-                    raise _no(problem.document) from None
+                    again = self.key if problem.is_retryable else None
+                    raise _no(problem.document, again) from None
                 time.sleep(min(problem.retry_after_seconds or 1, WAIT_SECONDS_MAX))
         raise AssertionError("the last attempt answers or raises")
 
@@ -369,15 +370,23 @@ def _printable_key(api_key: str) -> str:
     return api_key
 
 
-def _no(problem: Problem) -> AnswerIsNo:
+def _no(problem: Problem, again: str | None = None) -> AnswerIsNo:
+    """What a problem says to people. `again`: it is of a call that may be repeated under this key,
+    was not answered, and may be done all the same.
+    """
     detail = with_local_times(str(problem.get("detail") or problem.get("title")))
     errors = problem.get("errors") or ()
-    lines = [f"refused ({problem.get('code')}): {detail}"]
+    word = "refused" if again is None else "not answered"
+    lines = [f"{word} ({problem.get('code')}): {detail}"]
     broken = [f"{error.get('pointer')}: {error.get('detail')}" for error in errors]
     lines += [f"  {one}" for one in broken if one != detail]
     advice = _ADVICE.get(str(problem.get("code")))
     if advice is not None:
         lines.append(advice)
+    if again is not None:
+        lines.append(
+            f"give the command again later; one that records, with --idempotency-key {again}"
+        )
     wrong_form = problem.get("status") == 400 or problem.get("code") == "invalid"
     return AnswerIsNo("\n".join(lines), problem, code=EXIT_USAGE if wrong_form else EXIT_NO)
 

@@ -31,12 +31,13 @@ from api.door.http_bounds import BoundedProtocol, raise_files_max
 from api.ingest.door import Asgi, Receive, Scope, Send, tune_collector
 from api.main import create_app
 from api.process import founding, key_files, secret_files
-from api.process.database_watch import watching
+from api.process.database_watch import warn_of_standby, watching
 from api.process.service import Service
 from api.settings import Settings, SettingsInvalid, is_here
 from api.telemetry import logs, metrics
 from cli.operating import kept_code
 from cli.terminal import AnswerIsNo
+from ledger.log.durable import cancelled_after
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,8 @@ SWITCH_SECONDS = 0.0005
 times, and beside a large one it waits so long each time; Python's own value is 5 ms.
 """
 DRAIN_SECONDS = 10
-"""After SIGTERM no connection is accepted, and requests in progress have so long to be answered."""
+"""After SIGTERM no connection is accepted, and requests in progress have so long to be answered;
+then timers have as long before what they wait for is cancelled."""
 
 
 def serve(settings: Settings) -> int:
@@ -56,13 +58,16 @@ def serve(settings: Settings) -> int:
     _require_files(settings)
     _require_shared_key(settings)
     with (
+        cancelled_after(ending := threading.Event(), DRAIN_SECONDS),
         Service.open(settings) as service,
         _stopped_by_sigterm(),
         closing(_bound(settings)) as sock,
         watching(service.embedded),
         _jobs(service, begin=(listening := threading.Event())),
+        _setting(ending),
     ):
         founding.warn(service.ledger, settings)
+        warn_of_standby(service)
         warn_of_plain_http(settings)
         scheme = "http" if settings.ssl_certfile is None else "https"
         where = f"{scheme}://{settings.host}:{settings.port}"
@@ -81,6 +86,15 @@ def serve(settings: Settings) -> int:
             os.environ[metrics.SHARED_FOLDER] = numbers
             Multiprocess(config, sockets=[sock]).run()
     return 0
+
+
+@contextmanager
+def _setting(ending: threading.Event) -> Generator[None, None, None]:
+    """Set when the block ends, whichever way."""
+    try:
+        yield
+    finally:
+        ending.set()
 
 
 def _require_files(settings: Settings) -> None:
@@ -149,7 +163,9 @@ def application() -> Asgi:
             await app(scope, receive, send)
         finally:
             if scope["type"] == "lifespan":
-                await asyncio.to_thread(service.close)
+                (ending := threading.Event()).set()
+                with cancelled_after(ending, DRAIN_SECONDS):
+                    await asyncio.to_thread(service.close)
 
     return closing
 

@@ -156,7 +156,8 @@ def read_key(file: Path) -> PersonalKey:
             raise ValueError("another format")
         return Ed25519Key(SigningKey(bytes.fromhex(told["secret"])))
     except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputUnusable(f"{file} is no governor's key: {error}") from None
+        said = error.strerror if isinstance(error, OSError) else f"no governor's key: {error}"
+        raise InputUnusable(f"{file}: {said}") from None
 
 
 def unlocked(keystore: Path, chain_id: int) -> KeystoreSigner:

@@ -2,10 +2,10 @@
 
     exit 0: done      exit 1: the answer is no      exit 2: wrong usage or unreadable input
 
-With `--json` standard output is exactly one JSON document, whose times are UTC. Without, it is
-plain text in columns with the times of this machine's zone, the same in a terminal and in a pipe.
-Progress bars go to a terminal or nowhere. Nothing heavy is imported here: `tallystick --help` must
-be quick.
+With `--json` standard output is exactly one JSON document, whose times are UTC; of a command that
+failed and told none it is `{"failed": WHY}`, or the refusal of a rule. Without, it is plain text in
+columns with the times of this machine's zone, the same in a terminal and in a pipe. Progress bars
+go to a terminal or nowhere. Nothing heavy is imported here: `tallystick --help` must be quick.
 """
 
 from __future__ import annotations
@@ -88,9 +88,14 @@ def top_level() -> typer.Typer:
 # --- results ---------------------------------------------------------------------------------
 
 
+_documents: list[Any] = []
+"""What `--json` printed in this run: one document, or none yet."""
+
+
 def tell(document: Any, lines: Iterable[str], *, as_json: bool) -> None:
     """The result: as one JSON document, or as lines for people."""
     if as_json:
+        _documents.append(document)
         sys.stdout.write(_json(document) + "\n")
     else:
         sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
@@ -420,45 +425,54 @@ OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENF
 
 def run(app: Callable[[], Any], *, as_json: bool) -> int:
     """Run the application; the exit code. Bugs still show their traceback."""
+    _documents.clear()
     try:
         app()
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BrokenPipeError:
         # Whoever read us has enough. Nothing more may be written, at exit neither.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_NO
-    except KeyboardInterrupt:
-        note("interrupted")
-        return EXIT_INTERRUPTED
-    except AnswerIsNo as no:
-        if as_json and no.document is not None:
-            tell(no.document, (), as_json=True)
-        for line in str(no).splitlines():
+    except (SystemExit, KeyboardInterrupt, Exception) as error:
+        code, said, document = _failure(error)
+        if as_json and document is not None and not _documents:
+            tell(document, (), as_json=True)
+        for line in said:
             note(line)
-        return no.code
-    except InputUnusable as error:
-        note(f"tallystick: {error}")
-        return EXIT_USAGE
-    except ModuleNotFoundError as missing:
-        advice = what_to_install(missing)
-        if advice is None:
-            raise
-        note(f"tallystick: {advice}")
-        return EXIT_USAGE
-    except Exception as error:
-        known = expected(error)
-        if known is None:
-            raise
-        code, advice = known
-        refused = _refusal(error)
-        if as_json and refused is not None:
-            tell(refused, (), as_json=True)
-        note(f"tallystick: {_said(error)}")
-        if advice:
-            note(advice)
         return code
     return 0
+
+
+def _failure(error: BaseException) -> tuple[int, list[str], Mapping[str, Any] | None]:
+    """The exit code, the lines for people, and what `--json` prints where no document was told.
+    Raises the error itself where it is a bug.
+    """
+    match error:
+        case SystemExit(code=code):
+            return _ended(code if isinstance(code, int) else int(code is not None))
+        case KeyboardInterrupt():
+            return _ended(EXIT_INTERRUPTED)
+        case AnswerIsNo():
+            lines = str(error).splitlines()
+            return error.code, lines, error.document or {"failed": "\n".join(lines)}
+        case InputUnusable():
+            code, said, advice = EXIT_USAGE, str(error), ""
+        case ModuleNotFoundError() if missing := what_to_install(error):
+            code, said, advice = EXIT_USAGE, missing, ""
+        case _ if known := expected(error):
+            (code, advice), said = known, _said(error)
+        case _:
+            raise error
+    told = _refusal(error) or {"failed": said, **({"next": advice} if advice else {})}
+    return code, [f"tallystick: {said}", *filter(None, [advice])], told
+
+
+def _ended(code: int) -> tuple[int, list[str], Mapping[str, Any] | None]:
+    """A command that ended by itself said why; one that was interrupted or misused told nothing."""
+    if code == EXIT_INTERRUPTED:
+        return code, ["interrupted"], {"failed": "interrupted"}
+    if code == EXIT_USAGE:
+        return code, [], {"failed": "the arguments are wrong: standard error says which"}
+    return code, [], None
 
 
 def expected(error: BaseException) -> tuple[int, str] | None:
@@ -492,6 +506,8 @@ def _said(error: BaseException) -> str:
     """Its message; of an exception without one, what its class says it means."""
     if _is_unread_address(error):
         return "the address of the database cannot be read"  # its message would quote a password
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
     told = str(error).strip().split("\n", 1)[0]
     if told and not isinstance(error, KeyError):
         return told

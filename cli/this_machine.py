@@ -174,7 +174,7 @@ def jobs(
     May run beside any number of servers; each job has one leader at a time.
     """
     from api import timers as background
-    from api.process import founding
+    from api.process import database_watch, founding
     from api.process.database_watch import watching
     from api.telemetry import logs
 
@@ -191,6 +191,7 @@ def jobs(
         watching(service.embedded),
     ):
         founding.warn(service.ledger, service.settings)
+        database_watch.warn_of_standby(service)
         done = background.run(service, once=once, stop=stop)
     tell(done, facts(done), as_json=as_json)
 
@@ -234,9 +235,15 @@ def migrate(
 def config(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show every setting in force and its source: flag, environment, file or default.
 
-    Secrets are masked.
+    Secrets are masked. Variables that are called like a setting and are none are named.
     """
+    import os
+
+    from api.settings import unknown
+
     shown = loaded(config, data_dir=data_dir).shown()
+    if others := unknown(os.environ):
+        note(f"no settings, and not used: {', '.join(others)}")
     rows = [{"setting": name, **told} for name, told in shown.items()]
     tell(shown, columns(rows, ("setting", "value", "source")), as_json=as_json)
 

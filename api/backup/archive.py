@@ -139,16 +139,41 @@ class Archive:
             early = [one for one in known.values() if until_us is None or one.ended_us <= until_us]
             wanted = early[-1] if early else None
         if wanted is None:
-            there = ", ".join(known) or "none"
+            if not known:
+                raise self.no_backup()
+            wish = f"of the name {label}" if label else "that ended before that time"
             raise BackupUnusable(
-                f"no complete backup of that {'name' if label else 'time'} in {self.folder};"
-                f" there is: {there}"
+                f"no complete backup {wish} in {self.folder}; there is: {', '.join(known)}"
             )
         found = [wanted]
         while (needs := found[0].needs) is not None:
             if needs not in known:
-                raise BackupUnusable(f"{found[0].label} needs {needs}, which is not there any more")
+                raise BackupUnusable(
+                    f"{found[0].label} needs {needs}, which is not there any more:"
+                    f" `tallystick backup {self.folder} --check` tells which can be restored"
+                )
             found.insert(0, known[needs])
+        return found
+
+    def no_backup(self) -> BackupUnusable:
+        """That there is none to restore, and why."""
+        if not self.folder.is_dir():
+            return BackupUnusable(f"{self.folder} is no folder: name the folder of the backups")
+        if not self.base.is_dir():
+            return BackupUnusable(
+                f"{self.folder} is no folder of backups: `tallystick backup FOLDER` makes one"
+            )
+        return BackupUnusable(f"{self.folder} holds no complete backup: take one first")
+
+    def orphans(self) -> list[str]:
+        """Backups that need one which is not there, and those on top of them."""
+        known, found = {one.label: one for one in self.backups()}, []
+        for one in known.values():
+            below: Backup | None = one
+            while below is not None and (needs := below.needs) is not None:
+                below = known.get(needs)
+                if below is None:
+                    found.append(f"{one.label}: cannot be restored, {needs} is not there any more")
         return found
 
     def data_of(self, backup: Backup) -> Path:
@@ -170,9 +195,9 @@ class Archive:
         ]
         return problems + self._wal_faults(chain[-1], programs)
 
-    def _wal_faults(self, last: Backup, programs: Programs) -> list[str]:
-        """Gaps, and records whose own checksum is wrong: a server would stop before them, and what
-        came after would be lost without a word.
+    def gaps_after(self, last: Backup) -> list[str]:
+        """Segments that are missing between this backup and the newest segment: a restore of it
+        would stop before them, and what came after would be lost without a word.
         """
         after = self.wal_after(last)
         numbers = sorted({_number(name) for name in after})
@@ -183,14 +208,19 @@ class Archive:
         ]
         if after and numbers[0] > _number(last.end_segment) + 1:
             gaps.append(f"wal: begins later than the backup {last.label} ends")
+        return gaps
+
+    def _wal_faults(self, last: Backup, programs: Programs) -> list[str]:
+        """Gaps, and records whose own checksum is wrong."""
+        after, problems = self.wal_after(last), self.gaps_after(last)
         by_timeline: dict[str, list[str]] = {}
         for name in after:
             by_timeline.setdefault(name[:8], []).append(name)
         for names in by_timeline.values():
             said = self._read_wal(names, programs)
             if said:
-                gaps.append(f"wal: {said}")
-        return gaps
+                problems.append(f"wal: {said}")
+        return problems
 
     def _read_wal(self, names: Sequence[str], programs: Programs) -> str:
         """What `pg_waldump` finds wrong of the segments of one timeline, under their final names.

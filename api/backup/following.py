@@ -10,11 +10,13 @@ of the same name: a stream that stands still for long fills the primary's disk, 
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 
 import psycopg
 
@@ -26,6 +28,8 @@ NAME = "tallystick_backup"
 """The application's name and the slot's."""
 PAUSE_SECONDS_MAX = 30.0
 STOP_SECONDS = 10
+LINES_SHOWN = 3
+"""Of what a stream said before it ended: its last line alone is often "disconnected"."""
 
 
 def follow(
@@ -38,13 +42,53 @@ def follow(
 ) -> None:
     """Stream until `stop` is set; a lost database is waited for. `synchronous`: from now on every
     commit waits for this stream, or none does; None leaves it. Raises psycopg.Error when the
-    database cannot be asked at the start, and BackupUnusable when it waits for another standby.
+    database cannot be asked at the start, and BackupUnusable when it waits for another standby or
+    another process streams into the folder.
     """
-    programs = Programs(durable=False)  # run as ourselves: they only copy
     archive.prepare()
-    _make_slot(conninfo)
-    if synchronous is not None:
-        _wait_for_us(conninfo, NAME if synchronous else "")
+    with _alone(archive):
+        _make_slot(conninfo)
+        if synchronous is not None:
+            _wait_for_us(conninfo, NAME if synchronous else "")
+        told(f"streaming into {archive.wal}; stop it with Ctrl-C")
+        _stream(conninfo, archive, stop, told)
+        if _is_waited_for(conninfo):
+            told(
+                "the market waits for this stream: no write is answered until `tallystick backup"
+                f" {archive.folder} --follow` runs again, or, to go on without it, once with"
+                " --asynchronous"
+            )
+
+
+@contextmanager
+def _alone(archive: Archive) -> Generator[None, None, None]:
+    """One stream writes into a folder. Raises BackupUnusable."""
+    lock = os.open(archive.wal / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise BackupUnusable(
+            f"another `backup --follow` streams into {archive.wal}: one is enough"
+        ) from None
+    finally:
+        os.close(lock)
+
+
+def _is_waited_for(conninfo: str) -> bool:
+    """Whether commits wait for this stream. A database that ended waits for nothing."""
+    try:
+        with psycopg.connect(conninfo, autocommit=True, connect_timeout=STOP_SECONDS) as connection:
+            return durable.setting(connection, "synchronous_standby_names") == NAME
+    except psycopg.Error:
+        return False
+
+
+def _stream(
+    conninfo: str, archive: Archive, stop: threading.Event, told: Callable[[str], None]
+) -> None:
+    """`pg_receivewal`, again and again, until `stop` is set."""
+    programs = Programs(durable=False)  # run as ourselves: they only copy
     address, env = login(conninfo, application_name=NAME)
     command = programs.command(
         *("pg_receivewal", "-D", archive.wal, "-d", address, "-S", NAME),
@@ -88,7 +132,7 @@ def _make_slot(conninfo: str) -> None:
 
 
 def _wait(process: subprocess.Popen[str], stop: threading.Event) -> str:
-    """Until it ends, or is ended; the last line it said."""
+    """Until it ends, or is ended; what it said at last."""
     while process.poll() is None:
         if stop.wait(0.1):
             process.terminate()
@@ -98,4 +142,5 @@ def _wait(process: subprocess.Popen[str], stop: threading.Event) -> str:
                 process.kill()
     assert process.stderr is not None
     with process.stderr as errors:
-        return (errors.read().strip().splitlines() or ["it said nothing"])[-1]
+        said = errors.read().strip().splitlines()
+    return "; ".join(said[-LINES_SHOWN:]) or "it said nothing"

@@ -25,10 +25,10 @@ import psycopg
 from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs
-from api.backup.taking import BESIDE, FILES, PART, WAL
+from api.backup.taking import BESIDE, FILES, WAL
 from api.door.moments import moment
 from api.process import secret_files
-from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
+from api.process.embedded_postgres import BEGIN_AGAIN, UNFINISHED, EmbeddedPostgres, make_data_dir
 from api.process.key_files import HEADS
 from contracts.durable_file import entry_to_disk
 
@@ -68,7 +68,7 @@ def restore(
 ) -> None:
     """Fill an empty data folder. The chain was checked. Without `durable` nothing is flushed to the
     disk: for a folder that is looked at and removed. Raises BackupUnusable, ProgramFailed."""
-    pg, last = data_dir / PART, chain[-1]
+    pg, last = data_dir / UNFINISHED, chain[-1]
     require_room(data_dir)
     EmbeddedPostgres(data_dir)  # refuses a path that is too long for its socket
     _require_version(last, programs)
@@ -107,11 +107,15 @@ def require_room(data_dir: Path) -> None:
     """Raises BackupUnusable when something lies where the restored data go."""
     if data_dir.exists() and not data_dir.is_dir():
         raise BackupUnusable(f"{data_dir} is no folder")
-    there = sorted(path.name for path in data_dir.iterdir()) if data_dir.exists() else []
-    if set(there) - {"keys"}:
+    there = {path.name for path in data_dir.iterdir()} if data_dir.exists() else set[str]()
+    if UNFINISHED in there:
         raise BackupUnusable(
-            f"{data_dir} holds {there[0]} already, and a restore overwrites nothing: name an empty"
-            " folder (`keys` alone may be in it)"
+            f"{data_dir / UNFINISHED} is of a restore that was killed: {BEGIN_AGAIN}"
+        )
+    if in_the_way := sorted(there - {"keys"}):
+        raise BackupUnusable(
+            f"{data_dir} holds {in_the_way[0]} already, and a restore overwrites nothing: name an"
+            " empty folder (`keys` alone may be in it)"
         )
 
 

@@ -25,6 +25,7 @@ from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import ProgramFailed, Programs, login
 from api.process import secret_files
+from api.process.embedded_postgres import UNFINISHED
 from api.process.key_files import HEADS, SIGNER
 from contracts.durable_file import entry_to_disk
 from ledger.log import durable, lane_store, market, usage_reads
@@ -33,10 +34,8 @@ from ledger.tree import trees
 from ledger.tree.checkpoint import verifier_of
 
 FILES = "files.tar"
-PART = "pg.new"
-"""A restored database before it is whole; as long as `SOCKET_PATH_MAX` has room for."""
 WAL = "restoring-wal"
-BESIDE = frozenset({"pg", PART, WAL, "keys", "start", "users"})
+BESIDE = frozenset({"pg", UNFINISHED, WAL, "keys", "start", "users"})
 """What of a data folder is no file to keep: the database itself, secrets, locks."""
 PASSING = frozenset({".draft", ".parts"})
 """How the names of files and folders end that are gone when what makes them is done."""

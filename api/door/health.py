@@ -23,6 +23,7 @@ from api.process.waiting import JobLag
 from domain.reasons import REASONS
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
+from ledger.log.durable import standby_is_away
 from ledger.log.full_disk import DISK
 from ledger.log.lane_map import ranges
 from ledger.log.usage_reads import STORED_COUNT
@@ -106,14 +107,16 @@ def _again(answer: Response) -> Response:
 
 
 def _ready(service: Service) -> Response:
-    """503 when the database cannot be asked, or its disk is full: then reading goes on, and nothing
-    is taken. Lag is told, and which usage lanes are stopped; when to alarm is the reader's.
+    """503 when the database cannot be asked, its disk is full, or every write waits for a standby
+    that is away: then reading goes on, and nothing is taken. Lag is told, and which usage lanes are
+    stopped; when to alarm is the reader's.
     """
     try:
         with service.connection() as connection:
             found, runs = lags(connection), job_runs.read(connection)
             position = service.head(connection)
             stopped = trees.stopped_lanes(connection)
+            waits = standby_is_away(connection)
         environment = founding.environment_of(service.ledger, service.settings)
     except psycopg.OperationalError:
         return JSONResponse({"status": "unavailable", "database": "unreachable"}, 503)
@@ -135,14 +138,15 @@ def _ready(service: Service) -> Response:
     is_full = DISK.is_full(None if settings.database_url else settings.data_dir)
     return JSONResponse(
         {
-            "status": "unavailable" if is_full else "ready",
+            "status": "unavailable" if is_full or waits else "ready",
             **standing,
             "environment": environment,
             "database": "disk full" if is_full else "ok",
+            **({"standby": "away"} if waits else {}),
             **({"lanes_stopped": ranges(stopped)} if stopped else {}),
             "jobs": jobs + [_run_told(run, now_us) for run in runs],
         },
-        503 if is_full else 200,
+        503 if is_full or waits else 200,
     )
 
 

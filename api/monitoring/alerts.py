@@ -61,6 +61,14 @@ ALERTS: tuple[Alert, ...] = (
         expr="tallystick_database_up == 0",
     ),
     Alert(
+        "StandbyAway",
+        "No synchronous standby streams: every write waits and none is answered",
+        "page",
+        60,
+        "tallystick_standby_away",
+        above=0,
+    ),
+    Alert(
         "ErrorsHigh",
         "More than 1 of 100 requests ends with a 5xx",
         "page",

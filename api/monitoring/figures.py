@@ -25,6 +25,7 @@ from domain.duration import SECOND_US
 from domain.parties.account import DEVELOPMENT
 from ledger.beside import chain_store, timer_runs
 from ledger.books import totals
+from ledger.log.durable import standby_is_away
 from projections.epochs import epochs
 from projections.income import money_out
 from projections.lease import leases
@@ -69,6 +70,11 @@ def read_all(service: Service) -> Figures:
             *_outside(connection, now_us),
             _gauge("tallystick_log_position", "Facts in the market log", service.head(connection)),
             _gauge("tallystick_database_up", _UP, 1),
+            _gauge(
+                "tallystick_standby_away",
+                "1: every write waits for a synchronous standby, and none streams",
+                int(standby_is_away(connection)),
+            ),
         )
     return Figures((*families, *_server(service)))
 

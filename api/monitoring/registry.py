@@ -21,7 +21,7 @@ def timers() -> tuple[Timer | TimerOf, ...]:
     """Its timers, imported when timers begin."""
     from api.monitoring.timer import run_alerts
 
-    return (Timer("alerts", 60, 600, run_alerts, turn=280),)
+    return (Timer("alerts", 60, 600, run_alerts, turn=280, rests_on_log=False),)
 
 
 def pages() -> tuple[Callable[[FastAPI], None], ...]:

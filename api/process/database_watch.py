@@ -1,8 +1,9 @@
-"""The embedded PostgreSQL is started again when it dies under a running server.
+"""Looks after the database of a running server: one that dies is started again, one that waits for
+a standby that is away is told of.
 
-The operating system may kill it, when memory runs out before all. Nobody else would start it: it
-is no service of its own. Several processes may watch one server; the lock of the start lets one
-of them through.
+The operating system may kill the embedded PostgreSQL, when memory runs out before all. Nobody else
+would start it: it is no service of its own. Several processes may watch one server; the lock of the
+start lets one of them through.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from ledger.log.durable import AWAY_TODO, AWAY_TOLD, standby_is_away
+
+if TYPE_CHECKING:
+    from api.process.service import Service
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +37,13 @@ class Watched(Protocol):
     def ensure_running(self) -> None:
         """Start it if it does not answer."""
         ...
+
+
+def warn_of_standby(service: Service) -> None:
+    """Say it where every write waits: else a command only seems to hang."""
+    with service.connection() as connection:
+        if standby_is_away(connection):
+            logger.warning("%s: %s", AWAY_TOLD, AWAY_TODO)
 
 
 @contextmanager

@@ -35,6 +35,10 @@ from psycopg import sql
 
 PORT = 5432
 SOCKET_PATH_MAX = 103
+UNFINISHED = "pg.new"
+"""What a restore calls the database until all of it is there; `SOCKET_PATH_MAX` has room for it.
+Where a restore was killed no server makes a new database beside it, as if the market were back.
+"""
 START_SECONDS_MAX = 300
 PUBLIC_BINARIES = Path("/var/lib/tallystick/postgresql-18")
 USERS_TO_RUN_AS = ("tallystick", "postgres")
@@ -77,6 +81,9 @@ log_min_error_statement = panic
 
 OF_THE_WHEEL = "summarize_wal = on\n"
 """So that a backup copies what changed; older versions do not know it."""
+
+
+BEGIN_AGAIN = "remove it and what lies beside it but `keys`, then restore again"
 
 
 class EmbeddedPostgresFailed(Exception):
@@ -169,6 +176,13 @@ class EmbeddedPostgres:
             self._start_if_down()
 
     def _prepare_folder(self) -> None:
+        if self.data_dir.exists() and not self.data_dir.is_dir():
+            raise EmbeddedPostgresFailed(
+                f"{self.data_dir} is no folder: choose another data folder"
+            )
+        part = self.data_dir / UNFINISHED
+        if part.exists() and not (self._cluster / "PG_VERSION").exists():
+            raise EmbeddedPostgresFailed(f"{part} is of a restore that was killed: {BEGIN_AGAIN}")
         make_data_dir(self.data_dir)
         if self._run_as is None:
             self._cluster.mkdir(mode=0o700, exist_ok=True)

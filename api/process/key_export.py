@@ -71,7 +71,9 @@ def _read(content: bytes) -> tuple[dict[str, Any], bytes]:
         header = json.loads(text)
         named = header["format"]
         if named != FORMAT:
-            raise KeyExportInvalid(f"{named!r} is made by another version: this reads {FORMAT}")
+            is_ours = str(named).startswith("tallystick-keys-")
+            what = "made by another version" if is_ours else "another kind of file"
+            raise KeyExportInvalid(f"{named!r} is {what}: this reads {FORMAT}")
         box = base64.b64decode(header.pop("box"), validate=True)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise KeyExportInvalid(

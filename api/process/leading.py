@@ -25,11 +25,15 @@ Connection = psycopg.Connection[Any]
 
 
 @contextmanager
-def leading(connection: Connection, job: str) -> Generator[bool, None, None]:
-    """Whether this session leads the job just now; it does not wait."""
+def leading(
+    connection: Connection, job: str, *, rests_on_log: bool = True
+) -> Generator[bool, None, None]:
+    """Whether this session leads the job just now; it does not wait for another leader. Of a job
+    that does not rest on what is recorded it waits for no standby either.
+    """
     leads = advisory.try_lock(connection, _key(job))
     try:
-        if leads:
+        if leads and rests_on_log:
             wait_for_standbys(connection)
         yield leads
     finally:

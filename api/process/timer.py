@@ -24,6 +24,7 @@ class Timer:
     alarm_s: int  # older than this without success, and a person should look
     run: Callable[[Service, Connection, int], int]
     turn: int = 0
+    rests_on_log: bool = True  # it begins when the standbys have what was recorded
     close: Callable[[], None] = lambda: None
 
 

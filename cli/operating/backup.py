@@ -102,7 +102,6 @@ def backup(
     with database(settings) as conninfo:
         taking.require_whole(conninfo)
         if follow:
-            note(f"streaming into {archive.wal}; stop it with Ctrl-C")
             with stopping() as stop:
                 following.follow(conninfo, archive, stop, note, synchronous=synchronous)
             return
@@ -327,14 +326,21 @@ def _verifier(key: str | None) -> VerifierKey | None:
 
 
 def _check_all(archive: Archive, *, as_json: bool) -> None:
-    """Every backup and the WAL after the newest. Exit 1 when anything is damaged."""
+    """Every backup, whether all that it needs is there, and the WAL after the newest. Exit 1 when
+    anything is damaged or missing.
+    """
     from api.backup.programs import Programs
 
     there = archive.backups()
     if not there:
-        raise AnswerIsNo(f"{archive.folder} holds no complete backup")
+        raise archive.no_backup()
     with progress() as told:
         problems = archive.faults(there, Programs(durable=False), told)
+    problems += archive.orphans()
+    for older in there[:-1]:
+        # A gap after the newest one is told already, for all of them.
+        gaps = (gap for gap in archive.gaps_after(older) if gap not in problems)
+        problems += [f"{older.label}: cannot be restored, {gap}" for gap in gaps]
     result = {
         "whole": not problems,
         "backups": [_told(one, archive) for one in there],

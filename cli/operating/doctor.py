@@ -109,8 +109,12 @@ def _no_database(settings: Settings) -> Check:
     """Where a server elsewhere is named, this machine need not have one; where the keys of a server
     are, its database is lost.
     """
+    from api.process.embedded_postgres import BEGIN_AGAIN, UNFINISHED
     from api.process.secret_files import folder_of
 
+    part = settings.data_dir / UNFINISHED
+    if part.exists():
+        return Check("database", FAILED, f"{part} is of a restore that was killed", BEGIN_AGAIN)
     said = f"there is none in {settings.data_dir}"
     folder = folder_of(settings.data_dir)
     if folder.exists():
@@ -170,7 +174,7 @@ def _of_the_database(
     yield _roles(connection)
     yield _keys(settings, connection)
     yield _clock(connection)
-    yield from _timers(connection)
+    yield from _timers(connection, read_only=settings.read_only)
     if not missing:
         yield from _lanes(connection)
     yield _views(connection)
@@ -213,7 +217,7 @@ def _views(connection: psycopg.Connection[Any]) -> Check:
 
 
 def _durability(connection: psycopg.Connection[Any]) -> Check:
-    from ledger.log.durable import setting
+    from ledger.log.durable import AWAY_TODO, AWAY_TOLD, setting, standby_is_away
 
     told = {name: setting(connection, name) for name in (*DURABLE, "synchronous_commit")}
     wrong = [name for name, value in DURABLE.items() if told[name] != value]
@@ -222,6 +226,10 @@ def _durability(connection: psycopg.Connection[Any]) -> Check:
     if wrong:
         todo = f"set {', '.join(f'{name} = on' for name in wrong)}: an answer promises durability"
         return Check("durability", FAILED, _pairs(told), todo)
+    if standby_is_away(connection):
+        names = setting(connection, "synchronous_standby_names")
+        said = f"synchronous_standby_names is {names}: {AWAY_TOLD}"
+        return Check("durability", FAILED, said, AWAY_TODO)
     if told["synchronous_commit"] == "local" and setting(connection, "synchronous_standby_names"):
         said = "synchronous_commit local: an answer waits for no standby"
         return Check("durability", WARN, said, "set synchronous_commit = on")
@@ -294,10 +302,13 @@ def _clock(connection: psycopg.Connection[Any]) -> Check:
     return Check("clock", OK, f"it differs from the database's by {off_us // 1_000} ms at most")
 
 
-def _timers(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+def _timers(connection: psycopg.Connection[Any], *, read_only: bool) -> Iterator[Check]:
     from ledger.beside import timer_runs
 
     runs, now_us = timer_runs.read(connection), time.time_ns() // 1_000
+    if read_only:
+        yield Check("timers", ABSENT, "a server that only reads runs none")
+        return
     if not runs:
         yield Check("timers", WARN, "none has run here yet", "run `serve`, or `tallystick jobs`")
         return

@@ -56,7 +56,7 @@ def check(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson =
         raise AnswerIsNo(
             f"{', '.join(each.file for each in wrong)}: put the log's own file back into {folder},"
             " or bring it with `tallystick keys import FILE`\nOf a file that is lost for good"
-            " `tallystick keys make --help` says what follows"
+            f" `tallystick keys make --help` says what follows{_of_signer(wrong)}"
         )
 
 
@@ -218,8 +218,12 @@ def rotate(
     if lost is None and not signer.exists():
         raise InputUnusable(f"{signer} is missing: import it, or give --lost KEY")
     known = frozenset({key_files.SIGNER})
-    with _no_signer(folder), Service.open(settings, lost=known) as service:
-        told = key_rotation.rotate(service, given, overlap_days * DAY_US)
+    try:
+        with _no_signer(folder), Service.open(settings, lost=known) as service:
+            told = key_rotation.rotate(service, given, overlap_days * DAY_US)
+    except KeyboardInterrupt:
+        note("The same command again ends what was begun; until then no server starts.")
+        raise
     result = {
         "rotation": told.number,
         "verifier_key": _verifier(told.origin, told.new_key),
@@ -241,6 +245,19 @@ def announced(remote: Remote) -> None:
     rows = told["rotations"]
     lines = [f"verifier_key  {told['verifier_key']}", *columns(rows, ROTATION)] if rows else None
     remote.tell(told, lines or [f"verifier_key  {told['verifier_key']}", "it was never replaced"])
+
+
+def _of_signer(wrong: list[Finding]) -> str:
+    """How to go on with another signing key than the log's: an older export has an older key."""
+    from api.process import key_files
+
+    if not any(one.file == key_files.SIGNER and one.state == key_files.DIFFERS for one in wrong):
+        return ""
+    return (
+        "\nAn export from before the last `tallystick keys rotate` holds the key before: move"
+        f" {key_files.SIGNER} away and import one from after it; where none is left,"
+        " `tallystick keys rotate --lost KEY`"
+    )
 
 
 def _verifier(origin: str, public: str) -> str:
@@ -324,6 +341,9 @@ def _read(file: Path) -> bytes:
 
 def _passphrase(file: Path | None, *, twice: bool) -> str:
     if file is not None:
-        return _read(file).decode("utf-8", "replace").split("\n", 1)[0].rstrip("\r")
-    told: Any = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True)
-    return str(told)
+        told = _read(file).decode("utf-8", "replace").split("\n", 1)[0].rstrip("\r")
+        if not told:
+            raise InputUnusable(f"{file}: its first line is empty, and that is the passphrase")
+        return told
+    typed: Any = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True)
+    return str(typed)

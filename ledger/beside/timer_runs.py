@@ -15,13 +15,15 @@ Connection = psycopg.Connection[Any]
 ERROR_CHARACTERS_MAX = 1_000
 
 _RECORD = """
-    INSERT INTO job_run AS j
+    WITH noted AS (INSERT INTO job_run AS j
         (name, ran_us, succeeded_us, alarm_us, error, duration_us, next_us)
     VALUES (%(name)s, %(now)s, %(succeeded)s, %(alarm)s, %(error)s, %(duration)s, %(next)s)
     ON CONFLICT (name) DO UPDATE SET ran_us = excluded.ran_us, alarm_us = excluded.alarm_us,
         error = excluded.error, duration_us = excluded.duration_us, next_us = excluded.next_us,
-        succeeded_us = coalesce(excluded.succeeded_us, j.succeeded_us)
+        succeeded_us = coalesce(excluded.succeeded_us, j.succeeded_us))
+    SELECT set_config('synchronous_commit', 'off', true)
 """
+"""It waits for no standby: while one is away it says of each timer what it waits for."""
 _READ = """
     SELECT name, ran_us, succeeded_us, alarm_us, error, duration_us, next_us
     FROM job_run ORDER BY name

@@ -15,8 +15,11 @@ Without a synchronous standby nothing here costs more than one question for each
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from psycopg import AsyncConnection, Connection, sql
@@ -57,6 +60,23 @@ def given_up_in_time(conninfo: str) -> str:
     )
 
 
+_AWAY = b"""
+    SELECT NOT pg_is_in_recovery() AND current_setting('synchronous_standby_names') <> ''
+        AND current_setting('synchronous_commit') NOT IN ('off', 'local')
+        AND NOT EXISTS (SELECT FROM pg_stat_replication
+            WHERE sync_state IS NULL OR sync_state IN ('sync', 'quorum'))
+"""
+"""A login that may not look at the standbys sees that there is one, and no state of it."""
+AWAY_TOLD = "no synchronous standby streams, so every write waits and none is answered"
+AWAY_TODO = (
+    "start the standby, or `tallystick backup FOLDER --follow` where that is it; how to go on"
+    " without it: docs/howto/alerts.md#standbyaway"
+)
+CANCEL_EVERY_S = 0.5
+_open: WeakSet[DurableConnection[Any]] = WeakSet()
+_opening = threading.Lock()
+
+
 class NotReplicated(psycopg.OperationalError):
     """The wait for the synchronous standby was cancelled: the commit stands on this server alone.
 
@@ -85,6 +105,8 @@ class DurableConnection(Connection[Row]):
         super().__init__(pgconn, row_factory)
         self._warned = _Warned()
         self.add_notice_handler(self._warned)
+        with _opening:
+            _open.add(self)
 
     def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
         """As psycopg's. Raises NotReplicated, with the connection closed."""
@@ -155,6 +177,55 @@ def wait_for_standbys_until(connection: Connection[Any], seconds: float) -> None
         waiting.join()
 
 
+@contextmanager
+def cancelled_after(stop: threading.Event, seconds: float) -> Generator[None, None, None]:
+    """In this block: so long after `stop` is set, what this process asks the database is cancelled,
+    again and again until the block ends, and once more then. A wait for a standby that is away ends
+    in no other way; what was being recorded is there or not, as after a kill.
+    """
+    over = threading.Event()
+
+    def watch() -> None:
+        ends: float | None = None
+        while not over.wait(CANCEL_EVERY_S):
+            if stop.is_set():
+                ends = time.monotonic() + seconds if ends is None else ends
+                if time.monotonic() >= ends:
+                    _cancel_all()
+
+    watching = threading.Thread(target=watch, name="cancels", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()
+        if stop.is_set():
+            _cancel_all()
+
+
+def _cancel_all() -> None:
+    with _opening:
+        connections = [*_open]
+    for connection in connections:
+        with suppress(psycopg.Error):
+            if connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
+                connection.cancel_safe(timeout=CANCEL_EVERY_S)
+
+
+@contextmanager
+def unwaited(connection: Connection[Any]) -> Generator[None, None, None]:
+    """In this block commits of this connection wait for no disk and no standby: for what may be
+    lost. Outside a transaction.
+    """
+    connection.execute("SET synchronous_commit = off")
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute("RESET synchronous_commit")
+
+
 async def wait_for_standbys_async(connection: AsyncConnection[Any]) -> None:
     """`wait_for_standbys` for an event loop."""
     await connection.execute(_WAIT)
@@ -177,6 +248,13 @@ def clock_us(connection: Connection[Any]) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def standby_is_away(connection: Connection[Any]) -> bool:
+    """Whether every commit waits for a synchronous standby, and none streams."""
+    row = connection.execute(_AWAY).fetchone()
+    assert row is not None
+    return bool(row[0])
 
 
 def wait_for(connection: Connection[Any], standby: str) -> None:

@@ -119,11 +119,11 @@ def test_a_setting_that_waits_for_no_standby_is_told() -> None:
         def __init__(self, **settings: str) -> None:
             self.settings = settings
 
-        def execute(self, _query: str, names: tuple[str]) -> Told:
-            self.row = (self.settings.get(names[0], "on"),)
+        def execute(self, _query: str | bytes, names: tuple[str] | None = None) -> Told:
+            self.row = (False,) if names is None else (self.settings.get(names[0], "on"),)
             return self
 
-        def fetchone(self) -> tuple[str]:
+        def fetchone(self) -> tuple[str | bool]:
             return self.row
 
     for standbys, state in (("", "ok"), ("first", "warn")):

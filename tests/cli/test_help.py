@@ -369,6 +369,7 @@ def test_a_setting_that_cannot_be_is_refused_by_name() -> None:
         ("TALLYSTICK_DATABSE_URL", "TALLYSTICK_DATABASE_URL"),
         ("TALLYSTICK_DATABASEURL", "TALLYSTICK_DATABASE_URL"),
         ("TALLYSTICK_ALERTS_MAIL_TO", "TALLYSTICK_ALERT_MAIL_TO"),
+        ("TALLYSTICK_PROT", "TALLYSTICK_PORT"),
     ],
 )
 def test_a_misspelt_variable_is_refused_and_told_which_setting_is_meant(
@@ -376,6 +377,30 @@ def test_a_misspelt_variable_is_refused_and_told_which_setting_is_meant(
 ) -> None:
     with pytest.raises(SettingsInvalid, match=f"{written}: no such setting; {meant} is one"):
         load(environ={written: "x"})
+
+
+def test_a_variable_that_is_called_like_a_setting_and_is_none_is_named_by_config() -> None:
+    ran = tallystick("config", "--json", DB_URL="postgresql://x", URL="http://127.0.0.1:1")
+    assert (ran.code, ran.document["database_url"]["value"]) == (0, None)
+    assert ran.err == "no settings, and not used: TALLYSTICK_DB_URL\n"
+
+
+def test_with_json_a_command_that_fails_prints_one_document_too(tmp_path: Path) -> None:
+    (tmp_path / "broken.toml").write_text('host = "')
+    for words, code, why in (
+        (("keys", "check", "--data-dir", tmp_path), 1, "there is no database"),
+        (("migrate", "--plan", "--data-dir", tmp_path), 1, "there is no database"),
+        (("backup", tmp_path / "none", "--check"), 1, "is no folder"),
+        (("restore", tmp_path, "--data-dir", tmp_path / "new"), 1, "is no folder of backups"),
+        (("keys", "export", tmp_path / "x", "--data-dir", tmp_path), 2, "has no key files"),
+        (("config", "--config", tmp_path / "broken.toml"), 2, "broken.toml is no TOML"),
+        (("config", "--config", tmp_path / "none.toml"), 2, "none.toml: No such file"),
+        (("config", "--no-such-option"), 2, "the arguments are wrong"),
+    ):
+        ran = tallystick(*words, "--json")
+        assert ran.code == code, (words, ran)
+        assert why in ran.document["failed"], (words, ran)
+        assert tallystick(*words).out == "", "people read it on standard error"
 
 
 def test_a_variable_that_others_read_is_no_misspelt_setting() -> None:

@@ -214,6 +214,12 @@ def test_a_changed_export_and_another_passphrase_are_refused(
     (tmp_path / "bad").write_text(json.dumps({**whole, "format": "tallystick-keys-v2"}))
     ran = machine.run("keys", "import", tmp_path / "bad", "--passphrase-file", passphrase)
     assert (ran.code, "another version" in ran.err) == (2, True)
+    (tmp_path / "bad").write_text(json.dumps({**whole, "format": "tallystick-governor-key-v1"}))
+    ran = machine.run("keys", "import", tmp_path / "bad", "--passphrase-file", passphrase)
+    assert (ran.code, "another kind of file" in ran.err) == (2, True)
+    passphrase.write_text("\n")
+    ran = machine.run("keys", "import", file, "--passphrase-file", passphrase)
+    assert (ran.code, "its first line is empty" in ran.err) == (2, True)
     passphrase.write_text("another passphrase\n")
     ran = machine.run("keys", "import", file, "--passphrase-file", passphrase)
     assert (ran.code, "another passphrase" in ran.err) == (2, True)
@@ -503,6 +509,23 @@ def test_an_interrupted_rotation_is_told_and_ended_by_the_next_run(
     assert (ended.code, ended.document["rotation"]) == (0, 1), ended
     assert machine.run("keys", "check").code == 0
     assert machine.run("jobs", "--once").code == 0
+
+
+def test_who_brings_an_export_from_before_a_rotation_is_told_which_one_is_needed(
+    machine: Machine, tmp_path: Path, passphrase: Path
+) -> None:
+    old, new, given = tmp_path / "old", tmp_path / "new", ("--passphrase-file", passphrase)
+    assert machine.run("keys", "export", old, *given).code == 0
+    assert machine.run("keys", "rotate").code == 0
+    assert machine.run("keys", "export", new, *given).code == 0
+    shutil.rmtree(machine.keys)
+    assert machine.run("keys", "import", old, *given).code == 0
+    ran = machine.run("keys", "check")
+    assert ran.code == 1
+    assert "from before the last `tallystick keys rotate`" in ran.err
+    (machine.keys / "signer.key").rename(tmp_path / "signer.old")
+    assert machine.run("keys", "import", new, *given).code == 0
+    assert machine.run("keys", "check").code == 0
 
 
 def _killed(*_paths: object) -> None:

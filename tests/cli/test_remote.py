@@ -20,12 +20,14 @@ from api.process.clock import Clock, SimulatedClock, WallClock
 from api.process.service import Service
 from api.settings import Settings
 from api.timers import Timers
+from cli import remote
 from cli.commands import leases as cli_lease
 from cli.remote import credits_of, ppm_of
 from cli.terminal import AnswerIsNo, InputUnusable
 from domain.income.invoice import GRACE_US, InvoiceLine, IssueInvoice, period_bounds_us
 from domain.income.maturity import DESTINATION_DELAY_US
 from domain.money import credit
+from ledger.log.handle import OutcomeUnknown
 from tests.scenes.shell import Ran, tallystick
 
 
@@ -137,6 +139,21 @@ def test_a_refusal_is_exit_1_and_json_prints_the_problem(server: Server) -> None
     )
     assert "`tallystick offer" in in_words.err, "and says what to do next"
     assert "dimension=" not in in_words.err
+
+
+def test_a_call_that_was_not_answered_says_how_it_is_asked_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "TRIES_MAX", 1)
+
+    def busy(*_: object, **__: object) -> None:
+        raise OutcomeUnknown
+
+    monkeypatch.setattr(server.service.ledger.market.events, "put", busy)
+    ran = server.run("account", "create", "--idempotency-key", "mine", "--json")
+    assert (ran.code, ran.document["retryable"]) == (1, True)
+    assert ran.err.startswith("not answered (")
+    assert ran.err.endswith("with --idempotency-key mine\n")
 
 
 def test_a_lease_is_asked_for_in_a_mode_and_refused_by_the_rules_name(server: Server) -> None:

@@ -53,7 +53,10 @@ def tallystick(*arguments: object, **environment: object) -> Ran:
         patched.setattr(typer.main, "get_group", _group)
         patched.setattr(sys, "argv", ["tallystick", *map(str, arguments)])
         code = cli.main()
-    return Ran(code, out.getvalue(), err.getvalue())
+    ran = Ran(code, out.getvalue(), err.getvalue())
+    if code and "--json" in arguments:
+        assert ran.document is not None, "a program reads the failure, too"
+    return ran
 
 
 class Machine:

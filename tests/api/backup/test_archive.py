@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import tarfile
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,46 @@ def test_one_backup_at_a_time_and_what_a_killed_one_left_is_removed(tmp_path: Pa
     assert not left.exists()
     with archive.alone():  # it was given back
         pass
+
+
+def test_a_backup_whose_base_was_deleted_is_told_and_so_is_what_stands_on_it(
+    tmp_path: Path,
+) -> None:
+    archive, labels = _archive(tmp_path), [f"2026112{n}T000000Z" for n in range(4)]
+    for needs, label in pairwise([None, *labels]):
+        (archive.base / str(label)).mkdir()
+        replace(BACKUP, label=str(label), needs=needs).write(archive.base / str(label))
+    assert archive.orphans() == []
+    shutil.rmtree(archive.base / labels[1])
+    assert archive.orphans() == [
+        f"{label}: cannot be restored, {labels[1]} is not there any more" for label in labels[2:]
+    ]
+    assert [one.label for one in archive.chain(labels[0])] == labels[:1]
+    with pytest.raises(BackupUnusable, match=f"needs {labels[1]}, which is not there any more"):
+        archive.chain()
+
+
+def test_segments_that_an_older_backup_needs_are_missed(tmp_path: Path) -> None:
+    archive = _archive(tmp_path)
+    for number in (1, 2, 5, 6):
+        (archive.wal / f"{1:08X}{0:08X}{number:08X}").touch()
+    old, new = (replace(BACKUP, end_segment=f"{1:08X}{0:08X}{number:08X}") for number in (1, 5))
+    assert archive.gaps_after(new) == []
+    assert archive.gaps_after(old) == ["wal: 2 segments are missing after number 2"]
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("nowhere", "is no folder"),
+        ("", "is no folder of backups"),
+        ("backups", "holds no complete backup"),
+    ],
+)
+def test_where_there_is_no_backup_it_is_said_why(tmp_path: Path, place: str, why: str) -> None:
+    _archive(tmp_path)
+    with pytest.raises(BackupUnusable, match=why):
+        Archive(tmp_path / place).chain()
 
 
 def test_a_folder_of_backups_within_the_data_folder_is_refused(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def _follow(uri: str, backups: Path, *, synchronous: bool) -> None:
     """Only what comes before the stream."""
     stop = threading.Event()
     stop.set()
-    following.follow(uri, Archive(backups), stop, pytest.fail, synchronous=synchronous)
+    following.follow(uri, Archive(backups), stop, lambda _said: None, synchronous=synchronous)
 
 
 def test_no_command_line_shows_the_password_of_the_database(uri: str, tmp_path: Path) -> None:
@@ -63,7 +63,47 @@ def test_no_command_line_shows_the_password_of_the_database(uri: str, tmp_path: 
     finally:
         stop.set()
         stream.join()
-    assert said == []
+    assert said == [f"streaming into {tmp_path / 'to' / 'wal'}; stop it with Ctrl-C"]
+
+
+def test_a_second_stream_into_the_folder_is_refused_and_says_why(uri: str, tmp_path: Path) -> None:
+    stop, archive = threading.Event(), Archive(tmp_path / "to")
+    stream = threading.Thread(
+        target=following.follow, args=(uri, archive, stop, lambda _said: None)
+    )
+    stream.start()
+    try:
+        until(lambda: any(bytes(archive.wal) in line for line in _command_lines()))
+        with pytest.raises(BackupUnusable, match="another `backup --follow` streams into"):
+            _follow(uri, archive.folder, synchronous=True)
+        assert _waits_for(uri) == "", "nothing was changed"
+        said, other = list[str](), threading.Event()
+        elsewhere = Archive(tmp_path / "elsewhere")
+        second = threading.Thread(
+            target=following.follow, args=(uri, elsewhere, other, said.append)
+        )
+        second.start()
+        until(lambda: len(said) > 1)
+        other.set()
+        second.join()
+        assert f'slot "{following.NAME}" is active' in said[1], "not only that it is disconnected"
+    finally:
+        stop.set()
+        stream.join()
+
+
+def test_the_end_of_a_stream_that_is_waited_for_says_that_the_market_stands_still(
+    uri: str, tmp_path: Path
+) -> None:
+    stop, said = threading.Event(), list[str]()
+    stop.set()
+    until(lambda: _waits_for(uri, following.NAME) == following.NAME)
+    following.follow(uri, Archive(tmp_path / "to"), stop, said.append)
+    assert "the market waits for this stream" in said[-1]
+    assert "--asynchronous" in said[-1]
+    following.follow(uri, Archive(tmp_path / "to"), stop, said.append, synchronous=False)
+    until(lambda: _waits_for(uri) == "")
+    assert said[-1].startswith("streaming into")
 
 
 def _command_lines() -> list[bytes]:

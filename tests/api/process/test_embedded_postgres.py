@@ -19,6 +19,7 @@ import pytest
 
 from api.process import embedded_postgres
 from api.process.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresFailed
+from tests.scenes.shell import tallystick
 
 
 @pytest.fixture
@@ -152,6 +153,24 @@ def test_the_folders_above_keep_their_permissions(folder: Path) -> None:
     with EmbeddedPostgres(folder / "above" / "data", durable=False):
         assert stat.S_IMODE((folder / "above").stat().st_mode) == 0o711
         assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_no_database_is_made_beside_what_a_killed_restore_left(folder: Path) -> None:
+    (folder / "data" / "pg.new").mkdir(parents=True)
+    with pytest.raises(EmbeddedPostgresFailed, match="of a restore that was killed: remove it"):
+        EmbeddedPostgres(folder / "data").__enter__()
+    assert [path.name for path in (folder / "data").iterdir()] == ["pg.new"]
+    ran = tallystick("doctor", "--data-dir", folder / "data", "--json", URL="http://127.0.0.1:1")
+    (told,) = (each for each in ran.document["checks"] if each["name"] == "database")
+    assert (told["state"], "of a restore that was killed" in told["said"]) == ("failed", True)
+    refused = tallystick("restore", folder, "--data-dir", folder / "data", "--json")
+    assert "of a restore that was killed" in refused.document["failed"]
+
+
+def test_a_data_folder_that_is_a_file_is_told_as_one(folder: Path) -> None:
+    (folder / "file").touch()
+    with pytest.raises(EmbeddedPostgresFailed, match="is no folder"):
+        EmbeddedPostgres(folder / "file").__enter__()
 
 
 def test_a_path_too_long_for_a_socket_is_refused_before_anything_is_written(folder: Path) -> None:

@@ -5,6 +5,7 @@ gone, so that each commit waits for ever.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +17,15 @@ from psycopg.conninfo import conninfo_to_dict
 
 from api.process.leading import leading
 from ledger import migrate
-from ledger.beside import chain_store
-from ledger.log.durable import DurableConnection, NotReplicated, given_up_in_time
+from ledger.beside import chain_store, timer_runs
+from ledger.log.durable import (
+    DurableConnection,
+    NotReplicated,
+    cancelled_after,
+    given_up_in_time,
+    standby_is_away,
+    unwaited,
+)
 from ledger.log.handle import LogBusy, OutcomeUnknown
 from ledger.log.usage import Item, Receipt, Status, Unavailable, UsageLog
 from ledger.tree import trees
@@ -30,6 +38,7 @@ from tests.servers.standby import Pair, pair
 pytestmark = pytest.mark.timeout(120)
 CANCEL = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 WRITE = "SELECT pg_logical_emit_message(true, 'test', 'any write')"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 END = CANCEL.replace("cancel", "terminate")
 
 
@@ -80,6 +89,40 @@ def test_a_cancelled_wait_is_an_error_and_the_end_of_the_connection(alone: Pair,
     done = _while_waiting(alone, how, lambda: connection.execute(WRITE))
     assert isinstance(done.exception(), psycopg.OperationalError)
     assert connection.closed
+
+
+def test_a_standby_that_is_away_is_seen_by_any_login(alone: Pair) -> None:
+    with psycopg.connect(alone.primary.uri, autocommit=True) as connection:
+        connection.execute("SET ROLE tallystick_app")
+        until(lambda: standby_is_away(connection))
+        with unwaited(connection):
+            assert not standby_is_away(connection), "this one waits for nothing"
+        _back(alone)
+        assert not standby_is_away(connection)
+
+
+def test_who_is_told_to_stop_waits_for_a_standby_no_longer_than_it_is_given(alone: Pair) -> None:
+    stop, connection = threading.Event(), DurableConnection.connect(alone.primary.uri)
+    with ThreadPoolExecutor(1) as threads, connection, cancelled_after(stop, 0.2):
+        doing = threads.submit(_write, connection)
+        until(lambda: alone.primary.ask(WAITING) == (1,))
+        assert not doing.done()
+        stop.set()
+        assert isinstance(doing.exception(30), NotReplicated)
+
+
+def _write(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(WRITE)
+    connection.commit()
+
+
+def test_how_a_timer_went_and_what_may_be_lost_wait_for_no_standby(alone: Pair) -> None:
+    with DurableConnection.connect(alone.primary.uri, autocommit=True) as connection:
+        timer_runs.record(connection, "pin", NOW_US, 1, "waits")
+        with leading(connection, "alerts", rests_on_log=False) as leads, unwaited(connection):
+            assert leads
+            connection.execute(WRITE)
+        assert timer_runs.read(connection)[0].error == "waits"
 
 
 def test_an_append_that_no_standby_has_is_not_answered_and_found_by_the_retry(alone: Pair) -> None:
