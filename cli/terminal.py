@@ -90,6 +90,8 @@ def top_level() -> typer.Typer:
 
 _documents: list[Any] = []
 """What `--json` printed in this run: one document, or none yet."""
+_notes: list[str] = []
+"""The last line that was said beside it."""
 
 
 def tell(document: Any, lines: Iterable[str], *, as_json: bool) -> None:
@@ -104,6 +106,7 @@ def tell(document: Any, lines: Iterable[str], *, as_json: bool) -> None:
 
 def note(line: str) -> None:
     """Something to know beside the result."""
+    _notes[:] = [line]
     sys.stderr.write(f"{printable(line)}\n")
     sys.stderr.flush()
 
@@ -426,6 +429,7 @@ OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENF
 def run(app: Callable[[], Any], *, as_json: bool) -> int:
     """Run the application; the exit code. Bugs still show their traceback."""
     _documents.clear()
+    _notes.clear()
     try:
         app()
     except BrokenPipeError:
@@ -467,9 +471,11 @@ def _failure(error: BaseException) -> tuple[int, list[str], Mapping[str, Any] | 
 
 
 def _ended(code: int) -> tuple[int, list[str], Mapping[str, Any] | None]:
-    """A command that ended by itself said why; one that was interrupted or misused told nothing."""
+    """A command that ended by itself said why; one that was interrupted may have said nothing, and
+    one that was misused told nothing.
+    """
     if code == EXIT_INTERRUPTED:
-        return code, ["interrupted"], {"failed": "interrupted"}
+        return code, [] if _notes else ["interrupted"], {"failed": "interrupted"}
     if code == EXIT_USAGE:
         return code, [], {"failed": "the arguments are wrong: standard error says which"}
     return code, [], None

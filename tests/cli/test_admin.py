@@ -227,7 +227,7 @@ def test_a_trace_replays_into_an_empty_database_only(
     assert int(told["charged_units"]) == int(told["providers_units"]) + int(told["platform_units"])
     assert told["books_balanced"] is True
     again = machine.run(*words, "--json")
-    assert (again.code, again.out) == (1, "")
+    assert (again.code, "begins with an empty one" in again.document["failed"]) == (1, True)
     assert "empty database" in again.err
     embedded = tallystick(*words, "--json", DATA_DIR=machine.folder)
     assert embedded.document["log_head"] == told["log_head"], "the same input, the same log"
