@@ -55,8 +55,8 @@ def follow(
         if _is_waited_for(conninfo):
             told(
                 "the market waits for this stream: no write is answered until `tallystick backup"
-                f" {archive.folder} --follow` runs again, or, to go on without it, once with"
-                " --asynchronous"
+                f" {archive.folder} --follow` runs again; with --asynchronous it is waited for no"
+                " more"
             )
 
 
@@ -65,12 +65,13 @@ def _alone(archive: Archive) -> Generator[None, None, None]:
     """One stream writes into a folder. Raises BackupUnusable."""
     lock = os.open(archive.wal / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BackupUnusable(
+                f"another `backup --follow` streams into {archive.wal}: one is enough"
+            ) from None
         yield
-    except BlockingIOError:
-        raise BackupUnusable(
-            f"another `backup --follow` streams into {archive.wal}: one is enough"
-        ) from None
     finally:
         os.close(lock)
 
