@@ -212,9 +212,16 @@ def _check_alerts(settings: Settings) -> None:
         ("smtp_url", ("smtp", "smtps")),
         ("alert_chat_url", ("http", "https")),
     ):
-        address = urlsplit(getattr(settings, name) or f"{schemes[0]}://unset")
-        if address.scheme not in schemes or not address.hostname:
+        try:
+            address = urlsplit(getattr(settings, name) or f"{schemes[0]}://unset")
+            is_whole = bool(address.hostname) and address.port != 0
+        except ValueError:
+            raise SettingsInvalid(f"{name}: its host or its port cannot be read") from None
+        if address.scheme not in schemes or not is_whole:
             raise SettingsInvalid(f"{name}: an address, {schemes[1]}://... or {schemes[0]}://...")
+    for name in ("alert_mail_from", "alert_mail_to"):
+        if not (getattr(settings, name) or "x").isprintable():
+            raise SettingsInvalid(f"{name}: addresses in one line")
     if settings.alert_mail_to is not None:
         for name in ("smtp_url", "alert_mail_from"):
             if getattr(settings, name) is None:

@@ -99,6 +99,9 @@ class Timers:
                         pause = 1.0
                         stop.wait(timer.every_s)
             except Exception as error:
+                if stop.is_set():
+                    logger.warning("timer %s was ended: %s", timer.name, type(error).__name__)
+                    return
                 DISK.notice(error)
                 logger.exception("timer %s waits %.0f s", timer.name, pause)
                 stop.wait(pause)

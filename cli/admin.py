@@ -53,6 +53,7 @@ def bootstrap(
     account_id = derive_id("acct", "operator", secrets.token_hex(16))
     terms = replace(CLOUDBENDER, free_start=FREE_START)
     with opened(config, data_dir=data_dir) as service:
+        _require_standby(service)
         now_us = service.clock.now_us()
         operator = BootstrapOperator(
             account_id=account_id,
@@ -116,6 +117,17 @@ def _first_governor(file: Path | None, network: str, at_us: int) -> list[Any]:
     ]
 
 
+def _require_standby(service: Any) -> None:
+    """A key is shown once its record is durable: who ended that wait would never see it. Raises
+    AnswerIsNo.
+    """
+    from ledger.log.durable import AWAY_TODO, AWAY_TOLD
+
+    with service.connection() as connection:
+        if service.standby.is_away(connection):
+            raise AnswerIsNo(f"nothing was begun: {AWAY_TOLD}\n{AWAY_TODO}")
+
+
 @app.command("recover-key", epilog="Example: tallystick admin recover-key --json")
 def recover_key(
     member: Annotated[
@@ -141,6 +153,7 @@ def recover_key(
     key_id = keys.key_id(api_key)
     assert key_id is not None
     with opened(config, data_dir=data_dir) as service:
+        _require_standby(service)
         now_us = service.clock.now_us()
         command = AnnounceKeyRecovery(
             key_id=key_id, key_sha256=keys.digest(api_key), member_id=member, at_us=now_us

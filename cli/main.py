@@ -64,7 +64,7 @@ def main() -> int:
     """
     before = os.umask(0o077)
     own_name = os.environ.get("PGAPPNAME")
-    command = next((word for word in sys.argv[1:] if word in COMMANDS), "")
+    command = next((word for word in _own_words() if word in COMMANDS), "")
     # By this name the database, and a process that waits for a lock, tells whose a session is.
     os.environ["PGAPPNAME"] = own_name or f"tallystick {command}".rstrip()
     if COMPLETE in os.environ:
@@ -72,11 +72,17 @@ def main() -> int:
 
         completion_init()
     try:
-        return cli_terminal.run(app, as_json="--json" in sys.argv[1:])
+        return cli_terminal.run(app, as_json="--json" in _own_words())
     finally:
         os.umask(before)
         if own_name is None:
             del os.environ["PGAPPNAME"]
+
+
+def _own_words() -> list[str]:
+    """What was said to us: after `--` it is said to the program that is run."""
+    words = sys.argv[1:]
+    return words[: words.index("--")] if "--" in words else words
 
 
 def _version(wanted: bool) -> None:

@@ -348,6 +348,8 @@ def _check_url(url: str, *, has_secret: bool) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputUnusable(f"{url!r} is not an address: give one like https://tallystick.example")
+    if parts.username is not None or parts.password is not None:
+        raise InputUnusable("no user and no password in the address: set TALLYSTICK_API_KEY")
     allowed = os.environ.get("TALLYSTICK_ALLOW_HTTP") == "1"
     if parts.scheme == "http" and has_secret and not (allowed or _is_loopback(parts.hostname)):
         raise InputUnusable(

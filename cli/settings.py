@@ -42,8 +42,12 @@ def in_force(config: Path | None = None, **flags: Any) -> Settings:
 
 @contextmanager
 def opened(config: Path | None = None, **flags: Any) -> Generator[Service, None, None]:
-    """The service on this machine's data: its database is started or joined, and migrated."""
+    """The service on this machine's data: its database is started or joined, and migrated. Where
+    writes wait for a standby it says so: else a command only seems to hang.
+    """
+    from api.process.database_watch import warn_of_standby
     from api.process.service import Service
 
     with Service.open(in_force(config, **flags)) as service:
+        warn_of_standby(service)
         yield service

@@ -431,17 +431,29 @@ def run(app: Callable[[], Any], *, as_json: bool) -> int:
     _documents.clear()
     _notes.clear()
     try:
-        app()
+        return _run(app, as_json=as_json)
     except BrokenPipeError:
         # Whoever read us has enough. Nothing more may be written, at exit neither.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_NO
+
+
+def _run(app: Callable[[], Any], *, as_json: bool) -> int:
+    try:
+        app()
+    except BrokenPipeError:
+        raise
     except (SystemExit, KeyboardInterrupt, Exception) as error:
         code, said, document = _failure(error)
-        if as_json and document is not None and not _documents:
-            tell(document, (), as_json=True)
         for line in said:
             note(line)
+        if as_json and document is not None and not _documents and sys.stdout is not None:
+            try:
+                tell(document, (), as_json=True)
+            except BrokenPipeError:
+                raise
+            except OSError as full:
+                note(f"standard output cannot be written: {full.strerror}")
         return code
     return 0
 
@@ -463,7 +475,7 @@ def _failure(error: BaseException) -> tuple[int, list[str], Mapping[str, Any] | 
         case ModuleNotFoundError() if missing := what_to_install(error):
             code, said, advice = EXIT_USAGE, missing, ""
         case _ if known := expected(error):
-            (code, advice), said = known, _said(error)
+            (code, advice), said = known, sentence(error)
         case _:
             raise error
     told = _refusal(error) or {"failed": said, **({"next": advice} if advice else {})}
@@ -508,7 +520,7 @@ def _is_unread_address(error: BaseException) -> bool:
     return is_psycopgs and getattr(error, "sqlstate", None) is None
 
 
-def _said(error: BaseException) -> str:
+def sentence(error: BaseException) -> str:
     """Its message; of an exception without one, what its class says it means."""
     if _is_unread_address(error):
         return "the address of the database cannot be read"  # its message would quote a password

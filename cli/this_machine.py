@@ -174,7 +174,7 @@ def jobs(
     May run beside any number of servers; each job has one leader at a time.
     """
     from api import timers as background
-    from api.process import database_watch, founding
+    from api.process import founding
     from api.process.database_watch import watching
     from api.telemetry import logs
 
@@ -191,7 +191,6 @@ def jobs(
         watching(service.embedded),
     ):
         founding.warn(service.ledger, service.settings)
-        database_watch.warn_of_standby(service)
         done = background.run(service, once=once, stop=stop)
     tell(done, facts(done), as_json=as_json)
 

@@ -26,6 +26,11 @@ from ledger.log import durable
 
 NAME = "tallystick_backup"
 """The application's name and the slot's."""
+SUPERUSER = (
+    "only a superuser of the database says for whom answers wait: run the command once with such a"
+    " login, or as a superuser: ALTER SYSTEM SET synchronous_standby_names = '{}'; SELECT"
+    " pg_reload_conf()"
+)
 PAUSE_SECONDS_MAX = 30.0
 STOP_SECONDS = 10
 LINES_SHOWN = 3
@@ -46,12 +51,21 @@ def follow(
     another process streams into the folder.
     """
     archive.prepare()
-    with _alone(archive):
-        _make_slot(conninfo)
+    with _alone(archive) as lock:
         if synchronous is not None:
-            _wait_for_us(conninfo, NAME if synchronous else "")
+            _require_ours(conninfo)
+        is_new = _make_slot(conninfo)
+        if synchronous is not None:
+            try:
+                _wait_for_us(conninfo, NAME if synchronous else "")
+            except psycopg.Error as error:
+                if is_new:  # it would keep what is written, for nobody
+                    _drop_slot(conninfo)
+                if isinstance(error, psycopg.errors.InsufficientPrivilege):
+                    raise BackupUnusable(SUPERUSER.format(NAME if synchronous else "")) from None
+                raise
         told(f"streaming into {archive.wal}; stop it with Ctrl-C")
-        _stream(conninfo, archive, stop, told)
+        _stream(conninfo, archive, lock, stop, told)
         if _is_waited_for(conninfo):
             told(
                 "the market waits for this stream: no write is answered until `tallystick backup"
@@ -61,17 +75,20 @@ def follow(
 
 
 @contextmanager
-def _alone(archive: Archive) -> Generator[None, None, None]:
-    """One stream writes into a folder. Raises BackupUnusable."""
+def _alone(archive: Archive) -> Generator[int, None, None]:
+    """One stream writes into a folder, and who outlives us has the lock too. Raises
+    BackupUnusable.
+    """
     lock = os.open(archive.wal / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BackupUnusable(
-                f"another `backup --follow` streams into {archive.wal}: one is enough"
+                f"another `backup --follow` streams into {archive.wal}, and one is enough; where it"
+                " was killed, its `pg_receivewal` goes on: end that first"
             ) from None
-        yield
+        yield lock
     finally:
         os.close(lock)
 
@@ -86,7 +103,7 @@ def _is_waited_for(conninfo: str) -> bool:
 
 
 def _stream(
-    conninfo: str, archive: Archive, stop: threading.Event, told: Callable[[str], None]
+    conninfo: str, archive: Archive, lock: int, stop: threading.Event, told: Callable[[str], None]
 ) -> None:
     """`pg_receivewal`, again and again, until `stop` is set."""
     programs = Programs(durable=False)  # run as ourselves: they only copy
@@ -100,7 +117,13 @@ def _stream(
     while not stop.is_set():
         began = time.monotonic()
         process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own binary, no shell
-            command, env=env, cwd="/", stderr=subprocess.PIPE, text=True, umask=0o077
+            command,
+            env=env,
+            cwd="/",
+            stderr=subprocess.PIPE,
+            text=True,
+            umask=0o077,
+            pass_fds=(lock,),
         )
         said = _wait(process, stop)
         if stop.is_set():
@@ -113,23 +136,32 @@ def _stream(
             _make_slot(conninfo)
 
 
-def _wait_for_us(conninfo: str, name: str) -> None:
+def _require_ours(conninfo: str) -> None:
     """A setting that names another standby is its operator's: without it, answers could be lost."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         now = durable.setting(connection, "synchronous_standby_names")
-        if now == name:
-            return
         if now not in ("", NAME):
             raise BackupUnusable(
                 f"synchronous_standby_names is {now!r}, and that promise is not ended here:"
                 " leave --synchronous and --asynchronous out, or change the setting yourself"
             )
-        durable.wait_for(connection, name)
 
 
-def _make_slot(conninfo: str) -> None:
+def _wait_for_us(conninfo: str, name: str) -> None:
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        durable.make_slot(connection, NAME)
+        if durable.setting(connection, "synchronous_standby_names") != name:
+            durable.wait_for(connection, name)
+
+
+def _make_slot(conninfo: str) -> bool:
+    """Whether there was none."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        return durable.make_slot(connection, NAME)
+
+
+def _drop_slot(conninfo: str) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        durable.drop_slot(connection, NAME)
 
 
 def _wait(process: subprocess.Popen[str], stop: threading.Event) -> str:

@@ -23,7 +23,6 @@ from api.process.waiting import JobLag
 from domain.reasons import REASONS
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
-from ledger.log.durable import standby_is_away
 from ledger.log.full_disk import DISK
 from ledger.log.lane_map import ranges
 from ledger.log.usage_reads import STORED_COUNT
@@ -116,7 +115,7 @@ def _ready(service: Service) -> Response:
             found, runs = lags(connection), job_runs.read(connection)
             position = service.head(connection)
             stopped = trees.stopped_lanes(connection)
-            waits = standby_is_away(connection)
+            waits = service.standby.is_away(connection)
         environment = founding.environment_of(service.ledger, service.settings)
     except psycopg.OperationalError:
         return JSONResponse({"status": "unavailable", "database": "unreachable"}, 503)

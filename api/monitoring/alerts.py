@@ -62,7 +62,7 @@ ALERTS: tuple[Alert, ...] = (
     ),
     Alert(
         "StandbyAway",
-        "No synchronous standby streams: every write waits and none is answered",
+        "Too few synchronous standbys stream: every write waits and none is answered",
         "page",
         60,
         "tallystick_standby_away",

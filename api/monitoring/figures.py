@@ -25,7 +25,6 @@ from domain.duration import SECOND_US
 from domain.parties.account import DEVELOPMENT
 from ledger.beside import chain_store, timer_runs
 from ledger.books import totals
-from ledger.log.durable import standby_is_away
 from projections.epochs import epochs
 from projections.income import money_out
 from projections.lease import leases
@@ -72,8 +71,8 @@ def read_all(service: Service) -> Figures:
             _gauge("tallystick_database_up", _UP, 1),
             _gauge(
                 "tallystick_standby_away",
-                "1: every write waits for a synchronous standby, and none streams",
-                int(standby_is_away(connection)),
+                "1: every write waits for synchronous standbys, and too few stream",
+                int(service.standby.is_away(connection)),
             ),
         )
     return Figures((*families, *_server(service)))

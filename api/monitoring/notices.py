@@ -55,7 +55,7 @@ def _error_of(act: Callable[[], None]) -> str | None:
 
     try:
         act()
-    except (OSError, smtplib.SMTPException, httpx.HTTPError) as error:
+    except (OSError, ValueError, smtplib.SMTPException, httpx.HTTPError, httpx.InvalidURL) as error:
         return type(error).__name__
     return None
 

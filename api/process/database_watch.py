@@ -15,7 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from ledger.log.durable import AWAY_TODO, AWAY_TOLD, standby_is_away
+from ledger.log.durable import AWAY_TODO, AWAY_TOLD
 
 if TYPE_CHECKING:
     from api.process.service import Service
@@ -40,9 +40,9 @@ class Watched(Protocol):
 
 
 def warn_of_standby(service: Service) -> None:
-    """Say it where every write waits: else a command only seems to hang."""
+    """Say it where every write waits for a standby that is away."""
     with service.connection() as connection:
-        if standby_is_away(connection):
+        if service.standby.is_away(connection):
             logger.warning("%s: %s", AWAY_TOLD, AWAY_TODO)
 
 

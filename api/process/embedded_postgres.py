@@ -33,6 +33,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
+VERSION = "18"
 PORT = 5432
 SOCKET_PATH_MAX = 103
 UNFINISHED = "pg.new"
@@ -209,8 +210,14 @@ class EmbeddedPostgres:
     def _start_if_down(self) -> None:
         if self._answers():
             return
-        if not (self._cluster / "PG_VERSION").exists():
+        kept = self._cluster / "PG_VERSION"
+        if not kept.exists():
             self._initialise()
+        elif self._binaries is None and (there := kept.read_text().strip()) != VERSION:
+            raise EmbeddedPostgresFailed(
+                f"{self._cluster} is of PostgreSQL {there}, the embedded one is {VERSION}: start it"
+                f" with the programs of {there}, and set TALLYSTICK_DATABASE_URL"
+            )
         self._write("tallystick.conf", self._settings())
         give_up = time.monotonic() + START_SECONDS_MAX
         said = ""

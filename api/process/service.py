@@ -38,7 +38,7 @@ from ledger import migrate
 from ledger.beside import loaded_log
 from ledger.beside.loaded_log import LoadedLog
 from ledger.log import lane_store, market
-from ledger.log.durable import DurableConnection, given_up_in_time
+from ledger.log.durable import DurableConnection, StandbyLook, given_up_in_time
 from ledger.log.handle import Ledger
 from ledger.log.lane_logs import LaneLogs
 from ledger.log.lane_map import LaneMap, ranges
@@ -70,12 +70,13 @@ class Service:
 
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
-    `sealing_key`, `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
-    `traces`, `geography` (where addresses are), `processors` (who moves real money), `chain_id`
-    (what wallets sign for: the deployment's, else the embedded chain's), `embedded` (the PostgreSQL
-    of the data folder; None: the settings name another), `capacity_to_us` (up to when this process
-    saw the time of every device booked), `loaded` (of which log this is a copy, if it is one),
-    `auditor_sha256` (of the key that opens a copy for reading, if there is one).
+    `sealing_key`, `standby` (whether writes wait for one that is away), `fleet` (what the matcher
+    asks), `misses` (requests that found no node, counted), `traces`, `geography` (where addresses
+    are), `processors` (who moves real money), `chain_id` (what wallets sign for: the deployment's,
+    else the embedded chain's), `embedded` (the PostgreSQL of the data folder; None: the settings
+    name another), `capacity_to_us` (up to when this process saw the time of every device booked),
+    `loaded` (of which log this is a copy, if it is one), `auditor_sha256` (of the key that opens a
+    copy for reading, if there is one).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -86,6 +87,7 @@ class Service:
         self.sealing_key = self._key("sealing.key")
         self.ledger = Ledger(conninfo, blinding_key=self._key("blinding.key"))
         self.lease_desk = LeaseDesk(self.ledger)
+        self.standby = StandbyLook(conninfo)
         self.misses = Misses()
         self.traces = Traces(settings.otlp_url)
         self.readers = ConnectionPool(

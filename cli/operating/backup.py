@@ -149,7 +149,14 @@ def restore(
         durable=True,
         as_json=as_json,
     )
-    note("Next: `tallystick keys import FILE`, `tallystick keys check`, then `tallystick serve`.")
+    if until is not None:
+        note(
+            "It is for looking only: `tallystick serve --read-only`. What came later is not in it."
+        )
+    elif postgres is not None:
+        note(f"Next: start it with the programs in {postgres}, and set TALLYSTICK_DATABASE_URL.")
+    else:
+        note("Next: `tallystick keys import FILE`, `keys check`, then `tallystick serve`.")
 
 
 @commands.command(epilog="Example: tallystick drill /srv/backup --root head.txt --json")
@@ -257,7 +264,7 @@ def _require_whole(archive: Archive, chain: Sequence[Backup], programs: Programs
         problems = archive.faults(chain, programs, told)
     if problems:
         raise AnswerIsNo(
-            f"the backup is damaged, and nothing was restored: {problems[0]}\nTake another one of"
+            f"it is not whole, and nothing was restored: {problems[0]}\nTake another one of"
             f" `tallystick backup {archive.folder} --check`",
             {"damaged": problems},
         )
@@ -340,7 +347,7 @@ def _check_all(archive: Archive, *, as_json: bool) -> None:
     for older in there[:-1]:
         # A gap after the newest one is told already, for all of them.
         gaps = (gap for gap in archive.gaps_after(older) if gap not in problems)
-        problems += [f"{older.label}: cannot be restored, {gap}" for gap in gaps]
+        problems += [f"{older.label}: cannot be restored: {gap}; remove it" for gap in gaps]
     result = {
         "whole": not problems,
         "backups": [_told(one, archive) for one in there],
@@ -348,7 +355,7 @@ def _check_all(archive: Archive, *, as_json: bool) -> None:
         "problems": problems,
     }
     lines = [f"{one.label}  {'full' if one.needs is None else f'on {one.needs}'}" for one in there]
-    tell(result, [*lines, *problems, "damaged" if problems else "whole"], as_json=as_json)
+    tell(result, [*lines, *problems, "not whole" if problems else "whole"], as_json=as_json)
     if problems:
         raise typer.Exit(EXIT_NO)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.settings import ConfigFile, DataDir, Port, in_force
-from cli.terminal import EXIT_NO, AnswerIsNo, AsJson, columns, tell, top_level
+from cli.terminal import EXIT_NO, AnswerIsNo, AsJson, columns, sentence, tell, top_level
 from cli.this_machine import database
 
 if TYPE_CHECKING:
@@ -95,9 +95,8 @@ def examine(settings: Settings, wait_s: int = 0) -> Iterator[Check]:
     except AnswerIsNo:
         yield _no_database(settings)
     except (psycopg.Error, EmbeddedPostgresFailed) as error:
-        said = str(error).strip().split("\n", 1)[0] or type(error).__name__
         todo = "check that it runs, and TALLYSTICK_DATABASE_URL"
-        yield Check("database", FAILED, said, todo)
+        yield Check("database", FAILED, sentence(error), todo)
     yield from _chain(settings)
     yield _processors(settings)
     yield server
@@ -158,6 +157,7 @@ def _of_the_database(
         yield Check("text", FAILED, wrong, "make another database: docs/howto/install.md")
         return
     yield _durability(connection)
+    yield from _stream(connection)
     try:
         missing = migrate.plan(conninfo)
     except migrate.HistoryChanged as error:
@@ -237,6 +237,21 @@ def _durability(connection: psycopg.Connection[Any]) -> Check:
         said = "data checksums are off: a broken disk block is found late"
         return Check("durability", WARN, said, "stop PostgreSQL; `pg_checksums --enable`")
     return Check("durability", OK, f"{_pairs(told)}, data checksums on")
+
+
+def _stream(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+    """Whether the stream of backups runs, once it was begun: the disk keeps all for it."""
+    from api.backup.following import NAME
+    from ledger.log.durable import kept_for
+
+    kept = kept_for(connection, NAME)
+    if kept is not None:
+        said = f"none runs, and PostgreSQL keeps {kept >> 20} MiB of what was written for it"
+        todo = (
+            "start `tallystick backup FOLDER --follow`; or, where it ended for good:"
+            f" SELECT pg_drop_replication_slot('{NAME}')"
+        )
+        yield Check("stream of backups", WARN, said, todo)
 
 
 def _pairs(told: dict[str, str]) -> str:
@@ -338,6 +353,9 @@ def _disk(folder: Path) -> Check:
 
 
 def _chain(settings: Settings) -> Iterator[Check]:
+    if settings.embedded_chain:
+        yield Check("chain", OK, "the embedded one, for development: nothing on it is worth money")
+        return
     if settings.chain_url is None:
         yield Check("chain", ABSENT, "no Ethereum node is set: nothing is paid out on a chain")
         return

@@ -222,7 +222,9 @@ def rotate(
         with _no_signer(folder), Service.open(settings, lost=known) as service:
             told = key_rotation.rotate(service, given, overlap_days * DAY_US)
     except KeyboardInterrupt:
-        note("The same command again ends what was begun; until then no server starts.")
+        note(
+            "interrupted: where a rotation had begun, no server starts until the command ran again"
+        )
         raise
     result = {
         "rotation": told.number,

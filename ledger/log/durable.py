@@ -14,6 +14,7 @@ Without a synchronous standby nothing here costs more than one question for each
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Generator
@@ -61,18 +62,29 @@ def given_up_in_time(conninfo: str) -> str:
 
 
 _AWAY = b"""
-    SELECT NOT pg_is_in_recovery() AND current_setting('synchronous_standby_names') <> ''
+    WITH streaming AS (SELECT count(*) AS any_state,
+            count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) AS waited_for,
+            count(*) FILTER (WHERE sync_state IS NULL) AS hidden FROM pg_stat_replication),
+        named AS (SELECT current_setting('synchronous_standby_names') AS names),
+        demanded AS (SELECT coalesce(substring(names
+            from '(?i)^\\s*(?:first|any)?\\s*([0-9]+)\\s*[(]')::int, 1) AS standbys FROM named)
+    SELECT names <> '' AND NOT pg_is_in_recovery()
         AND current_setting('synchronous_commit') NOT IN ('off', 'local')
-        AND NOT EXISTS (SELECT FROM pg_stat_replication
-            WHERE sync_state IS NULL OR sync_state IN ('sync', 'quorum'))
+        AND CASE WHEN hidden = 0 THEN waited_for < standbys
+            ELSE any_state < standbys OR EXISTS (SELECT FROM pg_stat_activity
+                WHERE wait_event = 'SyncRep'
+                AND query_start < clock_timestamp() - interval '5 seconds') END
+    FROM streaming, named, demanded
 """
-"""A login that may not look at the standbys sees that there is one, and no state of it."""
-AWAY_TOLD = "no synchronous standby streams, so every write waits and none is answered"
+"""A login sees of others' sessions that they are there, and of its own what they wait for."""
+AWAY_TOLD = "too few synchronous standbys stream, so every write waits and none is answered"
 AWAY_TODO = (
     "start the standby, or `tallystick backup FOLDER --follow` where that is it; how to go on"
     " without it: docs/howto/alerts.md#standbyaway"
 )
 CANCEL_EVERY_S = 0.5
+LOOK_EVERY_S = 2.0
+CONNECT_SECONDS = 5
 _open: WeakSet[DurableConnection[Any]] = WeakSet()
 _opening = threading.Lock()
 
@@ -251,10 +263,39 @@ def clock_us(connection: Connection[Any]) -> int:
 
 
 def standby_is_away(connection: Connection[Any]) -> bool:
-    """Whether every commit waits for a synchronous standby, and none streams."""
+    """Whether every commit waits for synchronous standbys, and too few of them stream. The login
+    itself asks, in no other role: it sees most.
+    """
     row = connection.execute(_AWAY).fetchone()
     assert row is not None
     return bool(row[0])
+
+
+class StandbyLook:
+    """`standby_is_away` for a process that is asked often and reads in another role: at most every
+    `LOOK_EVERY_S`, over a connection of the login's own.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+        self._looking = threading.Lock()
+        self._looked_s = -math.inf
+        self._is_away = False
+
+    def is_away(self, connection: Connection[Any]) -> bool:
+        """`connection`: of any role; where nothing waits for a standby it is enough. Raises
+        psycopg.OperationalError.
+        """
+        if not setting(connection, "synchronous_standby_names"):
+            return False
+        with self._looking:
+            if time.monotonic() - self._looked_s > LOOK_EVERY_S:
+                with psycopg.connect(
+                    self._conninfo, autocommit=True, connect_timeout=CONNECT_SECONDS
+                ) as own:
+                    self._is_away = standby_is_away(own)
+                self._looked_s = time.monotonic()
+            return self._is_away
 
 
 def wait_for(connection: Connection[Any], standby: str) -> None:
@@ -265,10 +306,30 @@ def wait_for(connection: Connection[Any], standby: str) -> None:
     connection.execute("SELECT pg_reload_conf()")
 
 
-def make_slot(connection: Connection[Any], name: str) -> None:
-    """PostgreSQL keeps its WAL from here on until the slot's reader has it. Once is enough."""
-    connection.execute(
+def make_slot(connection: Connection[Any], name: str) -> bool:
+    """PostgreSQL keeps its WAL from here on until the slot's reader has it. Once is enough; whether
+    this was the first time.
+    """
+    made = connection.execute(
         "SELECT pg_create_physical_replication_slot(%s, true) WHERE NOT EXISTS"
         " (SELECT FROM pg_replication_slots WHERE slot_name = %s)",
         (name, name),
     )
+    return made.rowcount == 1
+
+
+def drop_slot(connection: Connection[Any], name: str) -> None:
+    """PostgreSQL keeps nothing for it any more. Nobody may be reading it."""
+    connection.execute("SELECT pg_drop_replication_slot(%s)", (name,))
+
+
+def kept_for(connection: Connection[Any], name: str) -> int | None:
+    """Bytes of WAL that PostgreSQL keeps for a slot which nobody reads now; None: there is no such
+    slot, or it is read.
+    """
+    row = connection.execute(
+        "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint FROM"
+        " pg_replication_slots WHERE slot_name = %s AND NOT active AND NOT pg_is_in_recovery()",
+        (name,),
+    ).fetchone()
+    return None if row is None else int(row[0] or 0)

@@ -62,7 +62,16 @@ def _let_go(told: dict[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     # After the change of user, which forgets it: the job does not outlive the executor.
+    _end_with(told["executor"])
+
+
+def _end_with(parent: int) -> None:
+    """This process ends when its parent does, and at once where that has ended already: nobody
+    tells of an end that was before the wish to be told.
+    """
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _renters(handle: int | None) -> dict[str, str]:
@@ -87,9 +96,10 @@ def _prctl(option: int, value: int) -> None:
 def _supervise(argv: list[str], variables: dict[str, str]) -> NoReturn:
     """Run it as a child; when it is over, or SIGUSR1 comes, end everything it left behind."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    supervisor = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        _end_with(supervisor)
         try:
             os.execvpe(argv[0], argv, {**os.environ, **variables})  # noqa: S606
         except OSError as error:

@@ -397,6 +397,7 @@ def _started(
         "variables": sorted(grant.environment),
         "user": None if user is None else [user.uid, user.gid],
         "groups": grant.groups,
+        "executor": os.getpid(),
     }
     launcher = [sys.executable, "-I", "-S", launch.__file__, json.dumps(told)]
     try:

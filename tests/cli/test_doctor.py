@@ -112,6 +112,13 @@ def test_a_database_that_a_server_of_this_machine_lost_has_failed_whatever_is_na
     assert "the keys of one are in" in told["database"]["said"]
 
 
+def test_no_part_of_an_address_that_cannot_be_read_is_told(machine: Machine) -> None:
+    ran = machine.run("doctor", "--json", DATABASE_URL="postgresql://me:S3CR%ETPW@127.0.0.1/x")
+    assert ran.code == 1
+    assert "S3CR" not in ran.out + ran.err
+    assert "cannot be read" in ran.out
+
+
 def test_a_setting_that_waits_for_no_standby_is_told() -> None:
     class Told:
         """A database with these settings, asked as doctor asks."""

@@ -22,8 +22,9 @@ import typer
 from api.door.moments import moment, parse_moment
 from api.settings import Settings, SettingsInvalid, load
 from cli import reference as cli_reference
+from cli import terminal as cli_terminal
 from cli.index import COMMANDS
-from cli.main import Commands, app
+from cli.main import Commands, app, main
 from cli.main import opened as opened_anew
 from cli.terminal import (
     EXPECTED,
@@ -401,6 +402,27 @@ def test_with_json_a_command_that_fails_prints_one_document_too(tmp_path: Path) 
         assert ran.code == code, (words, ran)
         assert why in ran.document["failed"], (words, ran)
         assert tallystick(*words).out == "", "people read it on standard error"
+
+
+def test_words_after_two_dashes_are_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_terminal, "run", lambda _app, *, as_json: int(as_json))
+    for words, as_json in (("run --json -- x", True), ("run -- x --json", False), ("run x", False)):
+        monkeypatch.setattr(sys, "argv", ["tallystick", *words.split()])
+        assert main() == as_json, words
+
+
+@pytest.mark.parametrize("where", ["| true", "> /dev/full", ">&-"])
+def test_a_failure_that_nobody_can_read_is_no_traceback(where: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m cli.main keys check --json --data-dir {tmp_path} {where}"
+    shell = ["bash", "-c", command]
+    ran = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "there is no database" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
+    ran = tallystick("epoch", "list", "--json", URL="http://me:S3CRET@127.0.0.1:1")
+    assert (ran.code, "S3CRET" in ran.out + ran.err) == (2, False)
 
 
 def test_a_variable_that_others_read_is_no_misspelt_setting() -> None:

@@ -217,6 +217,7 @@ def test_a_drill_up_to_a_moment_has_what_was_committed_by_then_and_the_signer_re
     told = kept.run("restore", "--until", moment(kept.between_us), "--data-dir", early)
     assert told.code == 0, told.out + told.err
     assert told.document["facts"] == kept.facts_between
+    assert "for looking only" in told.err
     # Facts that were signed are not in it: a head of it would be a fork.
     shutil.rmtree(early / "keys", ignore_errors=True)
     shutil.copytree(kept.data / "keys", early / "keys")

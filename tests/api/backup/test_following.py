@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -15,6 +16,7 @@ from api.backup import following
 from api.backup.archive import Archive, BackupUnusable
 from api.backup.programs import Programs, login
 from api.process.embedded_postgres import EmbeddedPostgres
+from ledger.log import durable
 from tests.processes import until
 from tests.servers.standby import folder
 
@@ -106,6 +108,44 @@ def test_the_end_of_a_stream_that_is_waited_for_says_that_the_market_stands_stil
     assert said[-1].startswith("streaming into")
 
 
+def _slots(uri: str) -> list[str]:
+    with psycopg.connect(uri, autocommit=True) as connection:
+        return [
+            name for (name,) in connection.execute("SELECT slot_name FROM pg_replication_slots")
+        ]
+
+
+def test_a_stream_that_is_refused_leaves_no_slot_that_fills_the_disk(
+    uri: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(uri, autocommit=True) as connection:
+        for name in _slots(uri):
+            durable.drop_slot(connection, name)
+        with pytest.raises(BackupUnusable, match="ALTER SYSTEM SET synchronous_standby_names = 't"):
+            _follow(make_conninfo(uri, user="streamer"), tmp_path / "to", synchronous=True)
+        assert _slots(uri) == []
+        until(lambda: _waits_for(uri, "b") == "b")
+        with pytest.raises(BackupUnusable, match="is not ended here"):
+            _follow(uri, tmp_path / "to", synchronous=True)
+        until(lambda: _waits_for(uri, "") == "")
+        assert _slots(uri) == []
+        _follow(uri, tmp_path / "to", synchronous=False)
+        assert durable.kept_for(connection, following.NAME) is not None, "doctor tells of it"
+
+
+def test_a_stream_that_outlives_its_command_keeps_the_folder(uri: str, tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "to")
+    archive.prepare()
+    with following._alone(archive) as lock:
+        left = subprocess.Popen(["sleep", "60"], pass_fds=(lock,))
+    try:
+        with pytest.raises(BackupUnusable, match="where it was killed"):
+            _follow(uri, archive.folder, synchronous=False)
+    finally:
+        left.kill()
+        left.wait()
+
+
 def _command_lines() -> list[bytes]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -138,7 +178,8 @@ def test_only_the_first_synchronous_start_needs_a_superuser(uri: str, tmp_path: 
     until(lambda: _waits_for(uri) == following.NAME)
     login_only = make_conninfo(uri, user="streamer")
     _follow(login_only, tmp_path / "to", synchronous=True)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with pytest.raises(BackupUnusable, match="only a superuser"):
         _follow(login_only, tmp_path / "to", synchronous=False)
+    assert _slots(uri) == [following.NAME]
     _follow(uri, tmp_path / "to", synchronous=False)
     until(lambda: _waits_for(uri) == "")

@@ -167,6 +167,14 @@ def test_no_database_is_made_beside_what_a_killed_restore_left(folder: Path) -> 
     assert "of a restore that was killed" in refused.document["failed"]
 
 
+def test_a_folder_of_another_version_is_told_at_once(folder: Path) -> None:
+    pg = folder / "data" / "pg"
+    pg.mkdir(parents=True)
+    (pg / "PG_VERSION").write_text("15\n")
+    with pytest.raises(EmbeddedPostgresFailed, match="is of PostgreSQL 15, the embedded one is 18"):
+        EmbeddedPostgres(folder / "data").__enter__()
+
+
 def test_a_data_folder_that_is_a_file_is_told_as_one(folder: Path) -> None:
     (folder / "file").touch()
     with pytest.raises(EmbeddedPostgresFailed, match="is no folder"):

@@ -13,7 +13,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from api.process.leading import leading
 from ledger import migrate
@@ -91,6 +92,16 @@ def test_a_cancelled_wait_is_an_error_and_the_end_of_the_connection(alone: Pair,
     assert connection.closed
 
 
+def _named(servers: Pair, names: str) -> Callable[[], bool]:
+    """From now on commits wait for these; whether the setting is in force."""
+    with psycopg.connect(servers.primary.uri, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(sql.Literal(names))
+        )
+        connection.execute("SELECT pg_reload_conf()")
+    return lambda: servers.primary.ask("SHOW synchronous_standby_names") == (names,)
+
+
 def test_a_standby_that_is_away_is_seen_by_any_login(alone: Pair) -> None:
     with psycopg.connect(alone.primary.uri, autocommit=True) as connection:
         connection.execute("SET ROLE tallystick_app")
@@ -99,6 +110,39 @@ def test_a_standby_that_is_away_is_seen_by_any_login(alone: Pair) -> None:
             assert not standby_is_away(connection), "this one waits for nothing"
         _back(alone)
         assert not standby_is_away(connection)
+
+
+def test_one_standby_is_too_few_where_two_are_demanded(servers: Pair) -> None:
+    names = str(servers.primary.ask("SHOW synchronous_standby_names")[0])
+    with psycopg.connect(servers.primary.uri, autocommit=True) as connection:
+        assert not standby_is_away(connection)
+        for demanded in (f"FIRST 2 ({names}, other)", f"any 2 ({names}, other)", "2 (x, y)", "x"):
+            until(_named(servers, demanded))
+            assert standby_is_away(connection), demanded
+        for demanded in (f"ANY 1 ({names}, other)", f"{names}, other", names):
+            until(_named(servers, demanded))
+            assert not standby_is_away(connection), demanded
+
+
+def test_a_login_that_sees_no_states_tells_by_its_own_waits(servers: Pair) -> None:
+    """Another stream hides from it that the one which is waited for is away."""
+    names = str(servers.primary.ask("SHOW synchronous_standby_names")[0])
+    with psycopg.connect(servers.primary.uri, autocommit=True) as superuser:
+        superuser.execute("CREATE ROLE plain LOGIN")
+    plain = make_conninfo(servers.primary.uri, user="plain")
+    writing = DurableConnection.connect(plain, autocommit=True)
+    try:
+        until(_named(servers, "gone"))
+        with psycopg.connect(plain, autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
+            assert not standby_is_away(connection), "nothing waits yet"
+            doing = pool.submit(writing.execute, WRITE)
+            until(lambda: standby_is_away(connection))
+            until(_named(servers, names))
+            doing.result(30)
+            assert not standby_is_away(connection)
+    finally:
+        until(_named(servers, names))
+        writing.close()
 
 
 def test_who_is_told_to_stop_waits_for_a_standby_no_longer_than_it_is_given(alone: Pair) -> None:

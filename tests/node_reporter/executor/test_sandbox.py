@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -222,6 +224,18 @@ def test_what_the_owner_lets_be_read_is_read_only(here: Ground, tmp_path: Path) 
     assert done.out == "w"
     assert done.code != 0
     assert (shared / "weights").read_text() == "w"
+
+
+def test_a_job_does_not_begin_under_an_executor_that_has_ended(tmp_path: Path) -> None:
+    """It died while the launcher was starting, so that nobody tells the launcher of its end."""
+    done = tmp_path / "done"
+    told = {"argv": ["touch", str(done)], "limits": {}, "variables": ["PATH"]}
+    for executor, code in ((os.getpid(), 0), (1, -signal.SIGKILL)):
+        launcher = [sys.executable, "-I", "-S", launch.__file__]
+        words = [*launcher, json.dumps({**told, "executor": executor})]
+        ran = subprocess.run(words, env={"PATH": PATH}, check=False)
+        assert (ran.returncode, done.exists()) == (code, code == 0)
+        done.unlink(missing_ok=True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tests are not root's: the others show it")
