@@ -121,11 +121,11 @@ def _require_standby(service: Any) -> None:
     """A key is shown once its record is durable: who ended that wait would never see it. Raises
     AnswerIsNo.
     """
-    from ledger.log.durable import AWAY_TODO, AWAY_TOLD
+    from ledger.log.durable import AWAY_ADVICE, AWAY_TOLD
 
     with service.connection() as connection:
         if service.standby.is_away(connection):
-            raise AnswerIsNo(f"nothing was begun: {AWAY_TOLD}\n{AWAY_TODO}")
+            raise AnswerIsNo(f"nothing was begun: {AWAY_TOLD}\n{AWAY_ADVICE}")
 
 
 @app.command("recover-key", epilog="Example: tallystick admin recover-key --json")

@@ -353,6 +353,10 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "ledger.log.handle.LogBusy": (1, "try again in a moment"),
     "ledger.log.handle.StreamMoved": (1, "try again"),
     "ledger.log.handle.OutcomeUnknown": (1, "look whether it was recorded before you repeat it"),
+    "ledger.log.durable.NotReplicated": (
+        1,
+        "it may be recorded: start the standby, then look; docs/howto/alerts.md#standbyaway",
+    ),
     "ledger.migrate.HistoryChanged": (
         1,
         "this database was made by another version: run that version, or use another database",

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -145,14 +145,12 @@ class Archive:
             raise BackupUnusable(
                 f"no complete backup {wish} in {self.folder}; there is: {', '.join(known)}"
             )
-        found = [wanted]
-        while (needs := found[0].needs) is not None:
-            if needs not in known:
-                raise BackupUnusable(
-                    f"{found[0].label} needs {needs}, which is not there any more:"
-                    f" `tallystick backup {self.folder} --check` tells which can be restored"
-                )
-            found.insert(0, known[needs])
+        found, missing = _down(wanted, known)
+        if missing is not None:
+            raise BackupUnusable(
+                f"{found[0].label} needs {missing}, which is not there any more:"
+                f" `tallystick backup {self.folder} --check` tells which can be restored"
+            )
         return found
 
     def no_backup(self) -> BackupUnusable:
@@ -167,14 +165,12 @@ class Archive:
 
     def orphans(self) -> list[str]:
         """Backups that need one which is not there, and those on top of them."""
-        known, found = {one.label: one for one in self.backups()}, []
-        for one in known.values():
-            below: Backup | None = one
-            while below is not None and (needs := below.needs) is not None:
-                below = known.get(needs)
-                if below is None:
-                    found.append(f"{one.label}: cannot be restored, {needs} is not there any more")
-        return found
+        known = {one.label: one for one in self.backups()}
+        return [
+            f"{one.label}: cannot be restored, {missing} is not there any more"
+            for one in known.values()
+            if (missing := _down(one, known)[1]) is not None
+        ]
 
     def data_of(self, backup: Backup) -> Path:
         """Its data folder of PostgreSQL."""
@@ -255,6 +251,16 @@ class Archive:
     def wal_after(self, last: Backup) -> list[str]:
         """The streamed segments that a restore of this backup goes on with."""
         return [name for name in self.segments() if _number(name) >= _number(last.end_segment)]
+
+
+def _down(wanted: Backup, known: Mapping[str, Backup]) -> tuple[list[Backup], str | None]:
+    """This backup and those below it, the lowest first; and the name of one that is not there."""
+    found = [wanted]
+    while (needs := found[0].needs) is not None:
+        if needs not in known:
+            return found, needs
+        found.insert(0, known[needs])
+    return found, None
 
 
 def _number(segment: str) -> int:

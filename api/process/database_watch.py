@@ -15,7 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from ledger.log.durable import AWAY_TODO, AWAY_TOLD
+from ledger.log.durable import AWAY_ADVICE, AWAY_TOLD
 
 if TYPE_CHECKING:
     from api.process.service import Service
@@ -43,7 +43,7 @@ def warn_of_standby(service: Service) -> None:
     """Say it where every write waits for a standby that is away."""
     with service.connection() as connection:
         if service.standby.is_away(connection):
-            logger.warning("%s: %s", AWAY_TOLD, AWAY_TODO)
+            logger.warning("%s: %s", AWAY_TOLD, AWAY_ADVICE)
 
 
 @contextmanager

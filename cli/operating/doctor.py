@@ -217,7 +217,7 @@ def _views(connection: psycopg.Connection[Any]) -> Check:
 
 
 def _durability(connection: psycopg.Connection[Any]) -> Check:
-    from ledger.log.durable import AWAY_TODO, AWAY_TOLD, setting, standby_is_away
+    from ledger.log.durable import AWAY_ADVICE, AWAY_TOLD, setting, standby_is_away
 
     told = {name: setting(connection, name) for name in (*DURABLE, "synchronous_commit")}
     wrong = [name for name, value in DURABLE.items() if told[name] != value]
@@ -229,7 +229,7 @@ def _durability(connection: psycopg.Connection[Any]) -> Check:
     if standby_is_away(connection):
         names = setting(connection, "synchronous_standby_names")
         said = f"synchronous_standby_names is {names}: {AWAY_TOLD}"
-        return Check("durability", FAILED, said, AWAY_TODO)
+        return Check("durability", FAILED, said, AWAY_ADVICE)
     if told["synchronous_commit"] == "local" and setting(connection, "synchronous_standby_names"):
         said = "synchronous_commit local: an answer waits for no standby"
         return Check("durability", WARN, said, "set synchronous_commit = on")

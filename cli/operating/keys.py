@@ -205,6 +205,7 @@ def rotate(
     """
     from api.door.moments import moment
     from api.process import key_files, key_rotation, secret_files
+    from api.process.database_watch import warn_of_standby
     from api.process.service import Service
     from domain.duration import DAY_US
     from ledger.tree.checkpoint import parse_verifier_key
@@ -220,6 +221,7 @@ def rotate(
     known = frozenset({key_files.SIGNER})
     try:
         with _no_signer(folder), Service.open(settings, lost=known) as service:
+            warn_of_standby(service)
             told = key_rotation.rotate(service, given, overlap_days * DAY_US)
     except KeyboardInterrupt:
         note(

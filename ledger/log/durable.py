@@ -78,7 +78,7 @@ _AWAY = b"""
 """
 """A login sees of others' sessions that they are there, and of its own what they wait for."""
 AWAY_TOLD = "too few synchronous standbys stream, so every write waits and none is answered"
-AWAY_TODO = (
+AWAY_ADVICE = (
     "start the standby, or `tallystick backup FOLDER --follow` where that is it; how to go on"
     " without it: docs/howto/alerts.md#standbyaway"
 )
