@@ -36,7 +36,7 @@ class Loop:
         """`beat` is called each time the deciding thread has come round."""
         self._reporter, self._backend, self._clock = reporter, backend, clock
         self._beat = beat
-        self._heard: queue.SimpleQueue[Sight | Fault | MonitorBlind] = queue.SimpleQueue()
+        self._heard: queue.SimpleQueue[Sight | Fault | MonitorBlind | None] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._watch_board, args=(board_id,), daemon=True)
@@ -45,8 +45,13 @@ class Loop:
         self._threads.append(threading.Thread(target=self._watch_faults, daemon=True))
 
     def stop(self) -> None:
-        """Ask the loop to end; from any thread."""
+        """Ask the loop to end; from any thread.
+
+        It is woken, too: a signal that comes just as its wait is over makes CPython 3.11 wait on
+        without an end, and no board's thread is there any more to wake it.
+        """
         self._stop.set()
+        self._heard.put(None)
 
     def run(self, seconds: float | None = None) -> int:
         """The exit code: 0 after `stop` or `seconds`, 75 when a new process is needed.
@@ -80,12 +85,13 @@ class Loop:
         except queue.Empty:
             return
 
-    def _take(self, heard: Sight | Fault | MonitorBlind) -> None:
+    def _take(self, heard: Sight | Fault | MonitorBlind | None) -> None:
+        """None: only woken."""
         if isinstance(heard, Sight):
             self._reporter.see(heard)
         elif isinstance(heard, Fault):
             self._reporter.notice(heard)
-        else:
+        elif heard is not None:
             self._reporter.lose_sight()
 
     def _end(self) -> None:
